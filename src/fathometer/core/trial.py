@@ -1,0 +1,126 @@
+"""Trials, measurements and limit sheets: the three things a study can want, as pure values."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fathometer.core.interface import Array, Interface
+from fathometer.core.model import Model
+from fathometer.core.recipe import Recipe
+from fathometer.core.spec import Named, Spec, SpecError
+from fathometer.core.task import Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Kind = Literal["trial", "probe", "limit"]
+
+
+class Start(Named):
+    """Where weights come from when they are not fresh: a construction, or what training left."""
+
+    kind = "start"
+
+    @abstractmethod
+    def weights(self, model: Model, interface: Interface) -> Mapping[str, Array]:
+        """Named arrays for the whole state of the model's network."""
+
+
+class Trial(Spec):
+    """Task x model x recipe x start x one seed. Without a start the weights are fresh, drawn from the seed."""
+
+    task: Task
+    model: Model
+    recipe: Recipe = Recipe()
+    start: Start | None = None
+    seed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if reason := self.model.refusal(self.task.interface()):
+            raise ValueError(reason)
+        return self
+
+    def cell(self) -> str:
+        """The key of the trials that differ from this one by seed only."""
+        return self.with_(seed=0).key
+
+    def flops(self) -> float:
+        """Nominal cost of all steps: forward and backward at the longest length, nothing stopped early."""
+        interface = self.task.interface()
+        per_example = 3 * self.model.size(interface).flops * interface.length
+        return per_example * self.recipe.batch * self.recipe.steps
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A trained network, ready to be measured, with the trial that made it."""
+
+    network: "nn.Module"
+    trial: Trial
+    device: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a probe found: ``outcome`` is deterministic, ``timing`` is not and is kept with the provenance."""
+
+    outcome: Mapping[str, Any]
+    timing: Mapping[str, Any] | None = None
+
+
+class Probe(Named):
+    """A pure description of something to measure on a trained network."""
+
+    kind = "probe"
+
+    exclusive: ClassVar[bool] = False
+    """True when it must run with no other work on the machine: timings."""
+
+    @abstractmethod
+    def measure(self, subject: Subject) -> Finding:
+        """Measures without changing the network."""
+
+
+class Measurement(Spec):
+    """A probe on the network that a trial trained."""
+
+    trial: Trial
+    probe: Probe
+
+
+class LimitSheet(Spec):
+    """All limits of one split of a task."""
+
+    task: Task
+    split: str
+
+    @model_validator(mode="after")
+    def _split_exists(self) -> Self:
+        if self.split not in self.task.splits():
+            raise ValueError(f"there is no split {self.split!r}; there are {', '.join(self.task.splits())}")
+        return self
+
+
+Work = Trial | Measurement | LimitSheet
+
+KINDS: Mapping[Kind, type[Trial] | type[Measurement] | type[LimitSheet]] = {
+    "trial": Trial,
+    "probe": Measurement,
+    "limit": LimitSheet,
+}
+
+
+def kind_of(work: Work) -> Kind:
+    """The kind of record that this work ends in."""
+    return next(kind for kind, cls in KINDS.items() if type(work) is cls)
+
+
+def decode_work(kind: str, form: Mapping[str, Any]) -> Work:
+    """The work that a record's kind and spec describe, validated."""
+    if kind not in KINDS:
+        raise SpecError(f"There is no work of kind {kind!r}; there are {', '.join(KINDS)}.")
+    return KINDS[kind](**form)

@@ -1,0 +1,1 @@
+"""Design: pure functions from records to wanted trials."""

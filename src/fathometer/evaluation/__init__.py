@@ -1,0 +1,1 @@
+"""Evaluation: a network's outputs on drawn data, counted by stratum."""

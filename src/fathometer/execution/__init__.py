@@ -1,0 +1,1 @@
+"""Execution: the seam between what is wanted and what runs it."""

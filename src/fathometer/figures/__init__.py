@@ -1,0 +1,1 @@
+"""Figures: one grammar for screen and paper."""

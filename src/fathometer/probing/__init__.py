@@ -1,0 +1,1 @@
+"""Probing: what can be measured on a trained network; one probe a file."""

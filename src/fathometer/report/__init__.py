@@ -1,0 +1,1 @@
+"""Report: the page, from records alone."""

@@ -1,0 +1,1 @@
+"""Statistics: intervals, tests and the judging of claims; numpy and scipy only."""

@@ -1,0 +1,1 @@
+"""Claims: one rule of judgement a file."""

@@ -1,0 +1,1 @@
+"""Tasks: one problem a file."""

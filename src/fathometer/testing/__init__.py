@@ -1,0 +1,1 @@
+"""Testing: conformance kits for anybody's task or model."""

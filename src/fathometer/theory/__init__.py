@@ -1,0 +1,1 @@
+"""Theory: limits and constructions; numpy only."""

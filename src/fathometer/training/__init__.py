@@ -1,0 +1,1 @@
+"""Training: the engine, a pure function of one trial."""
