@@ -45,6 +45,7 @@ class Batch:
     ``trained`` marks the positions in the loss, ``scored`` those that count; both are False on padding.
     ``fed`` marks inputs that are the network's own previous output when it runs free: there
     ``inputs[i, t] == targets[i, t - 1]`` in teacher forcing.
+    ``sources`` names the input position that holds each answer, -1 where none does.
     ``strata`` gives each example (shape ``(n,)``) or position (shape ``(n, time)``) a small integer label.
     """
 
@@ -54,6 +55,7 @@ class Batch:
     scored: NDArray[np.bool_]
     lengths: NDArray[np.int64]
     fed: NDArray[np.bool_] | None = None
+    sources: NDArray[np.int64] | None = None
     strata: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -64,13 +66,14 @@ class Batch:
         lengths = self.lengths[rows]
         time = int(lengths.max()) if len(lengths) else 0
         by_time = {
-            name: getattr(self, name)[rows, :time] for name in ("inputs", "targets", "trained", "scored")
+            name: getattr(self, name)[rows, :time]
+            for name in ("inputs", "targets", "trained", "scored", "fed", "sources")
+            if getattr(self, name) is not None
         }
-        fed = None if self.fed is None else self.fed[rows, :time]
         strata = {
             name: labels[rows] if labels.ndim == 1 else labels[rows, :time] for name, labels in self.strata.items()
         }
-        return replace(self, **by_time, lengths=lengths, fed=fed, strata=strata)
+        return replace(self, **by_time, lengths=lengths, strata=strata)
 
     def strata_masks(self) -> dict[str, NDArray[np.bool_]]:
         """The scored positions of every stratum, ``all`` first, named like ``length=10``."""

@@ -69,6 +69,11 @@ class Named(Spec):
 
     kind: ClassVar[str]
 
+    @property
+    def name(self) -> str:
+        """The registered name of this spec's class."""
+        return registry.origin(type(self)).name
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler(source)

@@ -36,11 +36,16 @@ class Study(Named):
 
     kind = "study"
 
-    question: ClassVar[str]
     source: ClassVar[str] = ""
+    """The work whose question this is, empty for one of our own."""
 
     scale: Scale = "smoke"
     seed: int = Field(0, ge=0, description="the first of the seeds used")
+
+    @property
+    @abstractmethod
+    def question(self) -> str:
+        """What is asked, in one plain sentence."""
 
     @abstractmethod
     def wanted(self, evidence: Evidence) -> Sequence[Trial | Measurement]:

@@ -1,0 +1,187 @@
+"""Worker: does jobs one after another in one process on one core, and writes each record itself.
+
+Nothing raises for a piece of work: a failure is a record with its traceback. As a program it reads jobs from standard
+input and answers on standard output, a JSON line each, and ends at once when its driver is gone.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load, save
+from torch import nn
+
+from fathometer.core.record import Record, Status
+from fathometer.core.trial import LimitSheet, Measurement, Subject, Trial, decode_work
+from fathometer.evaluation.numerics import pick_device, steady
+from fathometer.execution.jobs import Event, Item, Job, Recorded, Unwritable
+from fathometer.storage.folder import Folder, FolderError
+from fathometer.training.checkpoint import Checkpoint
+from fathometer.training.loop import fresh_network, run
+from fathometer.training.rehearsal import rehearse
+
+Found = tuple[Status, dict[str, Any], dict[str, Any]]
+"""Status, outcome and what belongs to the provenance."""
+
+
+class Worker:
+    """Turns items into records in a folder. Keeps the last trained network warm for the probes that follow it."""
+
+    def __init__(self, root: Path, device: str, checkpoint_every: float = 60.0) -> None:
+        self.folder, self.device, self.checkpoint_every = Folder(root), device, checkpoint_every
+        self._warm: tuple[str, nn.Module] | None = None
+        self._diverged: set[str] = set()
+
+    def do(self, job: Job, tell: Callable[[Event], None]) -> None:
+        """Every item of the job ends in a record, told when it is on disk."""
+        for item in job.items:
+            try:
+                record = self._record(item)
+                self.folder.write(record)
+            except FolderError as error:
+                tell(Unwritable(str(error)))
+                return
+            tell(Recorded(record.key, record.status))
+
+    def _record(self, item: Item) -> Record:
+        started = time.perf_counter()
+        try:
+            work = decode_work(item.kind, item.spec)
+            status, outcome, beside = self._do(work)
+        except FolderError:
+            raise
+        except Exception as error:
+            status, beside = "failed", {}
+            outcome = {"scores": [], "error": traceback.format_exc(), "reason": f"{type(error).__name__}: {error}"}
+        provenance = {"seconds": round(time.perf_counter() - started, 3), "device": self.device, **machine(), **beside}
+        return Record(item.key, item.kind, item.attempt, status, item.spec, outcome, provenance)
+
+    def _do(self, work: Trial | Measurement | LimitSheet) -> Found:
+        if isinstance(work, Trial):
+            return self._train(work)
+        if isinstance(work, Measurement):
+            return self._measure(work)
+        limits = [limit.model_dump() for limit in work.task.limits(work.split)]
+        return "done", {"scores": [], "limits": limits}, {}
+
+    def _train(self, trial: Trial) -> Found:
+        checkpoint = Checkpoint(self.folder.checkpoint_path(trial.key), self.checkpoint_every)
+        trained = run(trial, self.device, checkpoint)
+        outcome = trained.outcome | {"parameters": sum(p.numel() for p in trained.network.parameters())}
+        if trained.status == "done":
+            outcome["weights"] = self._keep(trial.key, trained.network)
+        else:
+            self._diverged.add(trial.key)
+        checkpoint.discard()
+        return trained.status, outcome, {"flops": trial.flops()}
+
+    def _measure(self, measurement: Measurement) -> Found:
+        trial = measurement.trial
+        network = self._network(trial)
+        with steady():
+            finding = measurement.probe.measure(Subject(network, trial, self.device))
+        outcome = {"scores": [], "trial": trial.key, **finding.outcome}
+        return "done", outcome, ({"timing": dict(finding.timing)} if finding.timing else {})
+
+    def _network(self, trial: Trial) -> nn.Module:
+        """The trained network: warm, from its file, or trained again, which gives the same."""
+        if self._warm and self._warm[0] == trial.key:
+            return self._warm[1]
+        path = self.folder.weights_path(trial.key)
+        if path.exists():
+            with steady():
+                network = fresh_network(trial, self.device)
+            network.load_state_dict(load(path.read_bytes()))
+            self._warm = (trial.key, network)
+            return network
+        trained = None if trial.key in self._diverged else run(trial, self.device)
+        if trained is None or trained.status != "done":
+            raise RuntimeError("the trial diverged, so there is no trained network to measure")
+        self._keep(trial.key, trained.network)
+        return trained.network
+
+    def _keep(self, key: str, network: nn.Module) -> str:
+        content = save({name: value.detach().cpu().clone() for name, value in network.state_dict().items()})
+        self.folder.write_weights(key, content)
+        self._warm = (key, network)
+        return hashlib.sha256(content).hexdigest()
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """What of the machine and the software may explain a difference between two runs."""
+    return {
+        "fathometer": version("fathometer"),
+        "torch": str(torch.__version__),
+        "numpy": version("numpy"),
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "cpu": _cpu_name(),
+        "threads": 1,
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def main() -> None:
+    """Reads one JSON line a request: a job, or a trial to rehearse."""
+    parser = argparse.ArgumentParser(prog="fathometer.execution.worker")
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--core", type=int, default=None)
+    parser.add_argument("--checkpoint-every", type=float, default=60.0)
+    options = parser.parse_args()
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what user code prints must not mix with the answers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if options.core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {options.core})
+    requests: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+
+    def tell(event: Event) -> None:
+        answers.write(json.dumps({"event": type(event).__name__, **asdict(event)}) + "\n")
+        answers.flush()
+
+    worker = Worker(options.root, pick_device(options.device), options.checkpoint_every)
+    while True:
+        request = requests.get()
+        if "rehearse" in request:
+            pace = rehearse(Trial(**request["rehearse"]), worker.device)
+            answers.write(json.dumps({"event": "Pace", **asdict(pace)}) + "\n")
+        else:
+            worker.do(Job(tuple(Item(**item) for item in request["items"])), tell)
+            answers.write(json.dumps({"event": "Ended"}) + "\n")
+        answers.flush()
+
+
+def _listen(requests: "queue.Queue[dict[str, Any]]") -> None:
+    for line in sys.stdin:
+        requests.put(json.loads(line))
+    os._exit(0)  # the driver is gone: what is not recorded is undone, and its checkpoint is on disk
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Cells: what to call the trials that differ by seed only, by what sets them apart from the others."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fathometer.core.record import Record
+from fathometer.core.spec import canonical
+
+NOISE_FIELDS = ("seed", "path", "source", "version")
+
+
+def flat(form: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A spec's JSON form as dotted paths.
+
+    >>> flat({"model": {"depth": 2}})
+    {'model.depth': 2}
+    """
+    found: dict[str, Any] = {}
+    for name, value in form.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def cell_labels(trials: Sequence[Record]) -> dict[str, str]:
+    """By record key: a short label of what varies among these trials, such as ``depth 2, heads 4``."""
+    forms = {trial.key: _telling(trial.spec) for trial in trials}
+    paths = list(dict.fromkeys(path for form in forms.values() for path in form))
+    varying = [path for path in paths if len({canonical(form.get(path)) for form in forms.values()}) > 1]
+    short = _short_names(varying)
+    labels: dict[str, str] = {}
+    for key, form in forms.items():
+        parts = [_say(short[path], form[path]) for path in varying if path in form and form[path] is not None]
+        labels[key] = ", ".join(parts) or str(form.get("model.name", "all trials"))
+    return labels
+
+
+def _telling(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {path: value for path, value in flat(spec).items() if path.rsplit(".", 1)[-1] not in NOISE_FIELDS}
+
+
+def _short_names(paths: Sequence[str]) -> dict[str, str]:
+    """The last part of each path, with as many parts before it as it takes to tell the paths apart."""
+    names: dict[str, str] = {}
+    for path in paths:
+        parts = path.split(".")
+        for count in range(1, len(parts) + 1):
+            name = ".".join(parts[-count:])
+            if sum(other == name or other.endswith("." + name) for other in paths) == 1 or count == len(parts):
+                names[path] = name
+                break
+    return names
+
+
+def _say(name: str, value: Any) -> str:
+    if name == "name":
+        return str(value)
+    if isinstance(value, str):
+        return value.replace("_", " ")
+    if isinstance(value, list):
+        value = "-".join(str(each) for each in value)
+    return f"{name.replace('_', ' ')} {value}"

@@ -1,0 +1,54 @@
+"""Style: what all figures share, on screen and on paper."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import altair as alt
+
+from fathometer.core.study import Figure
+
+WIDTH, HEIGHT = 620, 300
+
+PALETTE = ["#3b7dd8", "#e07b39", "#2a9d78", "#b5548f", "#8a6fd1", "#b58900", "#5f7f95", "#d1495b"]
+"""Colours that read on white and on near-black, and apart for colour-blind readers."""
+
+LIMIT_DASHES = {"task_optimal": [1, 0], "shortcut": [6, 3], "chance": [2, 3], "stratum_best": [9, 3, 2, 3]}
+
+LIMIT_NAMES = {
+    "task_optimal": "best possible",
+    "shortcut": "best shortcut",
+    "chance": "chance",
+    "stratum_best": "best for the stratum",
+}
+
+METRIC_NAMES = {
+    "token_accuracy": "token accuracy",
+    "sequence_accuracy": "whole sequences right",
+    "free_token_accuracy": "token accuracy, running free",
+    "free_sequence_accuracy": "whole sequences right, running free",
+    "loss": "loss (nats)",
+    "nmse": "normalised squared error",
+}
+
+
+def metric_name(metric: str) -> str:
+    """A metric as an axis title."""
+    return METRIC_NAMES.get(metric, metric.replace("_", " "))
+
+
+def figure(name: str, title: str, caption: str, chart: Any, records: Iterable[str]) -> Figure:
+    """A chart in the house style, with the records it was drawn from."""
+    styled = (
+        chart.configure_view(stroke=None)
+        .configure_axis(grid=True, gridOpacity=0.35, domainOpacity=0.6, labelFontSize=12, titleFontSize=12)
+        .configure_legend(labelFontSize=12, titleFontSize=12, labelLimit=320, orient="bottom", columns=2)
+        .configure_header(labelFontSize=12, titleFontSize=12)
+        .configure_range(category=PALETTE)
+        .configure(background="transparent", font="Helvetica, Arial, sans-serif")
+    )
+    return Figure(name, title, caption, styled.to_dict(), tuple(dict.fromkeys(records)))
+
+
+def frame(rows: list[dict[str, Any]]) -> alt.Data:
+    """Rows as a chart's inline data."""
+    return alt.Data(values=rows)

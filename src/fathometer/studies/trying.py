@@ -1,0 +1,56 @@
+"""Any task against any models, without a study of one's own: what ``fathom try`` runs."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from pydantic import Field
+
+from fathometer.core.claim import Claim
+from fathometer.core.evidence import Evidence
+from fathometer.core.model import Model
+from fathometer.core.recipe import Recipe
+from fathometer.core.spec import named
+from fathometer.core.study import Figure, Study
+from fathometer.core.task import Task
+from fathometer.core.trial import Measurement, Trial
+from fathometer.design.grid import grid
+from fathometer.figures.standard import standard_figures
+
+
+class Trying(Study):
+    """Every task with every model at ``seeds`` seeds, trained by one recipe; the scores between their limits."""
+
+    tasks: tuple[Task, ...] = Field(min_length=1)
+    models: tuple[Model, ...] = Field(min_length=1)
+    recipe: Recipe = Recipe()
+    seeds: int = Field(3, ge=1)
+
+    @property
+    def question(self) -> str:
+        tasks = sorted({task.name for task in self.tasks})
+        models = sorted({model.name for model in self.models})
+        return f"How well do {_list(models)} learn {_list(tasks)}?"
+
+    def wanted(self, evidence: Evidence) -> Sequence[Trial | Measurement]:
+        return self._trials
+
+    def claims(self) -> Sequence[Claim]:
+        return [
+            named(
+                "claim",
+                "within_limits",
+                identifier="within_limits",
+                statement="No network scores above what the task allows.",
+            )
+        ]
+
+    def figures(self, evidence: Evidence) -> Iterable[Figure]:
+        return standard_figures(evidence)
+
+    @cached_property
+    def _trials(self) -> list[Trial]:
+        return grid(self.tasks, self.models, self.recipe, range(self.seed, self.seed + self.seeds))
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

@@ -1,0 +1,185 @@
+"""The loop: trains one trial. A pure function of the trial; the only place in the lab where weights are changed.
+
+It is lean because sweeps of small networks are bound by overhead: no loader processes, batches of like length, the
+last layer and the loss at asked-for positions only, one fused optimiser call, one synchronisation a validation.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fathometer.core.interface import Batch
+from fathometer.core.model import Model
+from fathometer.core.record import Status
+from fathometer.core.recipe import Recipe
+from fathometer.core.streams import seed_of
+from fathometer.core.trial import Trial
+from fathometer.evaluation.answers import outputs
+from fathometer.evaluation.numerics import DTYPES, steady, tensor
+from fathometer.evaluation.samples import Samples
+from fathometer.evaluation.scoring import main_score, scores
+from fathometer.training.checkpoint import Checkpoint, Progress
+
+LOWER_IS_BETTER = ("nmse",)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """How a trial ended: its status, its deterministic outcome and its network."""
+
+    status: Status
+    outcome: dict[str, Any]
+    network: nn.Module
+
+
+def run(
+    trial: Trial, device: str = "cpu", checkpoint: Checkpoint | None = None, on_step: Callable[[int], None] | None = None
+) -> Trained:
+    """Trains, validates and tests a trial. Equal trials on like machines end in equal bits, interrupted or not."""
+    with steady():
+        return _Run(trial, device, checkpoint, on_step).to_the_end()
+
+
+def fresh_network(trial: Trial, device: str = "cpu") -> nn.Module:
+    """The trial's network before its first step: fresh from the seed, or from where its start says."""
+    interface = trial.task.interface()
+    torch.manual_seed(seed_of("init", trial.seed, trial.task.key))
+    network = trial.model.build(interface).to(device, DTYPES[trial.recipe.precision])
+    if trial.start is not None:
+        given = trial.start.weights(trial.model, interface)
+        network.load_state_dict({name: torch.from_numpy(np.asarray(array)) for name, array in given.items()})
+    return network
+
+
+def make_optimiser(network: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW that decays matrices and leaves biases and norms alone."""
+    matrices = [p for p in network.parameters() if p.requires_grad and p.dim() >= 2]
+    others = [p for p in network.parameters() if p.requires_grad and p.dim() < 2]
+    groups = [
+        {"params": parameters, "weight_decay": decay}
+        for parameters, decay in ((matrices, recipe.optimiser.weight_decay), (others, 0.0))
+        if parameters
+    ]
+    return torch.optim.AdamW(groups, lr=recipe.optimiser.learning_rate, betas=recipe.optimiser.betas, fused=True)
+
+
+def loss_on(network: nn.Module, model: Model, batch: Batch, device: str, dtype: torch.dtype) -> Tensor:
+    """Mean loss over the trained-on positions: cross-entropy in nats, or squared error for vectors."""
+    first = int(batch.trained.any(axis=0).argmax())
+    mask = tensor(batch.trained[:, first:], device)
+    found = outputs(network, model, tensor(batch.inputs, device, dtype), first)[mask]
+    wanted = tensor(batch.targets[:, first:], device, dtype)[mask]
+    if wanted.is_floating_point():
+        return F.mse_loss(found, wanted)
+    return F.cross_entropy(found, wanted)
+
+
+def train_step(
+    network: nn.Module, model: Model, optimiser: torch.optim.Optimizer, recipe: Recipe, batch: Batch, device: str
+) -> Tensor:
+    """One step; the loss before it, still on the device."""
+    loss = loss_on(network, model, batch, device, DTYPES[recipe.precision])
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    if recipe.optimiser.clip is not None:
+        nn.utils.clip_grad_norm_(network.parameters(), recipe.optimiser.clip)
+    optimiser.step()
+    return loss.detach()
+
+
+class _Run:
+    def __init__(
+        self, trial: Trial, device: str, checkpoint: Checkpoint | None, on_step: Callable[[int], None] | None
+    ) -> None:
+        self.trial, self.recipe, self.device = trial, trial.recipe, device
+        self.checkpoint, self.on_step = checkpoint, on_step
+        self.samples = Samples(trial)
+        self.network = fresh_network(trial, device)
+        self.optimiser = make_optimiser(self.network, self.recipe) if self.recipe.steps else None
+        self.progress = Progress()
+        self.validation = self.samples.validation()
+        self.pending: list[Tensor] = []
+
+    def to_the_end(self) -> Trained:
+        if self.checkpoint and self.optimiser:
+            self.progress = self.checkpoint.load(self.network, self.optimiser) or self.progress
+        if not self.progress.curve:
+            self._validate()
+        stopped = self._stopped()
+        while not stopped:
+            self._step()
+            if self.progress.step % self.recipe.evaluation.every == 0 or self.progress.step == self.recipe.steps:
+                self._validate()
+                stopped = self._stopped()
+                if not stopped and self.checkpoint and self.optimiser and self.checkpoint.due():
+                    self.checkpoint.save(self.network, self.optimiser, self.progress)
+        return self._ended(stopped)
+
+    def _step(self) -> None:
+        assert self.optimiser is not None
+        step = self.progress.step
+        torch.manual_seed(seed_of("dropout", self.trial.seed, self.trial.task.key, step))
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.recipe.learning_rate(step)
+        self.network.train()
+        batch = self.samples.batch(step)
+        self.pending.append(
+            train_step(self.network, self.trial.model, self.optimiser, self.recipe, batch, self.device)
+        )
+        self.progress.step += 1
+        if self.on_step:
+            self.on_step(self.progress.step)
+
+    def _validate(self) -> None:
+        metric = self.trial.task.metric
+        value, loss = main_score(self.network, self.trial.model, self.validation, metric, self.device)
+        trained = torch.stack(self.pending).double().mean().item() if self.pending else float("nan")
+        self.pending.clear()
+        row = {"step": self.progress.step, "train_loss": trained, "validation_loss": loss, metric: value}
+        for name, number in row.items():
+            self.progress.curve.setdefault(name, []).append(number)
+
+    def _stopped(self) -> str | None:
+        """Why the trial ends here: judged by its own curve and frozen constants alone."""
+        curve, stop = self.progress.curve, self.recipe.stop
+        trained = [loss for step, loss in zip(curve["step"], curve["train_loss"], strict=True) if step]
+        if not np.isfinite([*trained, *curve["validation_loss"]]).all():
+            return "diverged"
+        if stop.rule == "solved" and self._solved_at() is not None:
+            return "solved"
+        return "budget" if self.progress.step >= self.recipe.steps else None
+
+    def _solved_at(self) -> int | None:
+        """The first of the validations in a row that reached the level, once there are enough of them."""
+        stop, metric = self.recipe.stop, self.trial.task.metric
+        sign = -1 if metric in LOWER_IS_BETTER else 1
+        run = 0
+        for index, value in enumerate(self.progress.curve[metric]):
+            run = run + 1 if sign * value >= sign * stop.level else 0
+            if run == stop.checks:
+                return int(self.progress.curve["step"][index - run + 1])
+        return None
+
+    def _ended(self, stopped: str | None) -> Trained:
+        curve = {
+            name: [number if np.isfinite(number) else None for number in numbers]
+            for name, numbers in self.progress.curve.items()
+        }
+        outcome: dict[str, Any] = {
+            "scores": [],
+            "curve": curve,
+            "steps": self.progress.step,
+            "stopped": stopped,
+            "solved_at": None,
+        }
+        if stopped == "diverged":
+            return Trained("diverged", outcome, self.network)
+        split = self.samples.split
+        outcome["solved_at"] = self._solved_at()
+        outcome["scores"] = scores(self.network, self.trial.model, self.samples.test(split), split, self.device)
+        return Trained("done", outcome, self.network)
