@@ -24,6 +24,21 @@ def at(spec: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def flat(form: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A spec's JSON form as dotted paths.
+
+    >>> flat({"model": {"depth": 2}})
+    {'model.depth': 2}
+    """
+    found: dict[str, Any] = {}
+    for name, value in form.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
 def matches(spec: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
     """Whether the spec has the wanted value at every path; a tuple or list of values admits any of them, unless the
     spec's own value is a list."""

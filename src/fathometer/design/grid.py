@@ -19,9 +19,11 @@ def combinations(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
-def grid(tasks: Sequence[Task], models: Sequence[Model], recipe: Recipe, seeds: Sequence[int]) -> list[Trial]:
-    """Every task with every model at every seed."""
+def grid(
+    tasks: Sequence[Task], models: Sequence[Model], recipes: Sequence[Recipe], seeds: Sequence[int]
+) -> list[Trial]:
+    """Every task with every model and every recipe at every seed; the seed turns slowest, so that whole rounds end."""
     return [
         Trial(task=task, model=model, recipe=recipe, seed=seed)
-        for task, model, seed in product(tasks, models, seeds)
+        for seed, task, model, recipe in product(seeds, tasks, models, recipes)
     ]

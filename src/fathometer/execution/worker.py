@@ -165,13 +165,14 @@ def main() -> None:
         answers.write(json.dumps({"event": type(event).__name__, **asdict(event)}) + "\n")
         answers.flush()
 
-    worker = Worker(options.root, pick_device(options.device), options.checkpoint_every)
+    device, worker = pick_device(options.device), None
     while True:
         request = requests.get()
         if "rehearse" in request:
-            pace = rehearse(Trial(**request["rehearse"]), worker.device)
+            pace = rehearse(Trial(**request["rehearse"]), device)
             answers.write(json.dumps({"event": "Pace", **asdict(pace)}) + "\n")
         else:
+            worker = worker or Worker(options.root, device, options.checkpoint_every)
             worker.do(Job(tuple(Item(**item) for item in request["items"])), tell)
             answers.write(json.dumps({"event": "Ended"}) + "\n")
         answers.flush()

@@ -3,25 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fathometer.core.evidence import flat
 from fathometer.core.record import Record
 from fathometer.core.spec import canonical
 
 NOISE_FIELDS = ("seed", "path", "source", "version")
-
-
-def flat(form: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A spec's JSON form as dotted paths.
-
-    >>> flat({"model": {"depth": 2}})
-    {'model.depth': 2}
-    """
-    found: dict[str, Any] = {}
-    for name, value in form.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = value
-    return found
 
 
 def cell_labels(trials: Sequence[Record]) -> dict[str, str]:

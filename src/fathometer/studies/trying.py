@@ -18,11 +18,11 @@ from fathometer.figures.standard import standard_figures
 
 
 class Trying(Study):
-    """Every task with every model at ``seeds`` seeds, trained by one recipe; the scores between their limits."""
+    """Every task with every model at ``seeds`` seeds, trained by every recipe; the scores between their limits."""
 
     tasks: tuple[Task, ...] = Field(min_length=1)
     models: tuple[Model, ...] = Field(min_length=1)
-    recipe: Recipe = Recipe()
+    recipes: tuple[Recipe, ...] = Field((Recipe(),), min_length=1)
     seeds: int = Field(3, ge=1)
 
     @property
@@ -49,7 +49,7 @@ class Trying(Study):
 
     @cached_property
     def _trials(self) -> list[Trial]:
-        return grid(self.tasks, self.models, self.recipe, range(self.seed, self.seed + self.seeds))
+        return grid(self.tasks, self.models, self.recipes, range(self.seed, self.seed + self.seeds))
 
 
 def _list(names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Paired difference: one configuration scores higher than another on the same seeds."""
 
 from math import exp, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field
 from scipy import stats
@@ -12,12 +12,20 @@ from fathometer.core.record import Record
 from fathometer.statistics.intervals import Interval, log_odds, t_interval
 
 
+class _Side(NamedTuple):
+    """One trial's part in a pair."""
+
+    key: str
+    log_odds: float
+    n: int
+
+
 class PairedDifference(Claim):
     """The log odds of a right answer are higher by at least ``matters`` in ``better`` than in ``worse``.
 
     Trials are paired by seed. Supported when the 95% t interval over seeds lies above 0 and its centre reaches
-    ``matters``; refuted when it lies below 0. Accuracies of 0 and 1 stay finite by half a count. A diverged trial
-    counts as right half a time in all it was asked.
+    ``matters``; refuted when it lies below 0. Accuracies of 0 and 1 stay finite by half a count, and the interval is
+    never narrower than the number of answers allows. A diverged trial counts as never right.
     """
 
     better: dict[str, Any]
@@ -29,12 +37,12 @@ class PairedDifference(Claim):
     def judge(self, evidence: Evidence) -> Verdict:
         better, worse = self._by_seed(evidence, self.better), self._by_seed(evidence, self.worse)
         seeds = sorted(better.keys() & worse.keys())
-        gaps = [better[seed][0] - worse[seed][0] for seed in seeds]
-        keys = tuple(side[seed][1] for seed in seeds for side in (better, worse))
+        gaps = [better[seed].log_odds - worse[seed].log_odds for seed in seeds]
+        keys = tuple(side[seed].key for seed in seeds for side in (better, worse))
         if len(gaps) < 2:
             sentence = f"Only {len(gaps)} seed has ended on both sides; an interval needs 2."
             return self._verdict("inconclusive", sentence, None, len(gaps), "2 pairs of seeds at the least", keys)
-        interval = self._interval(gaps, [side[seed][2] for seed in seeds for side in (better, worse)])
+        interval = _interval(gaps, [side[seed] for seed in seeds for side in (better, worse)])
         decision: Decision = "inconclusive"
         if interval.low > 0 and interval.estimate >= self.matters:
             decision = "supported"
@@ -49,15 +57,15 @@ class PairedDifference(Claim):
             keys,
         )
 
-    def _by_seed(self, evidence: Evidence, where: dict[str, Any]) -> dict[int, tuple[float, str, int]]:
-        """Log odds, key and number of answers by seed. Raises ValueError when ``where`` selects several cells."""
-        found: dict[int, tuple[float, str, int]] = {}
+    def _by_seed(self, evidence: Evidence, where: dict[str, Any]) -> dict[int, _Side]:
+        """What was scored, by seed. Raises ValueError when ``where`` selects several cells."""
+        found: dict[int, _Side] = {}
         for trial in evidence.trials(where):
             seed = trial.spec["seed"]
             if seed in found:
                 raise ValueError(f"Claim {self.identifier}: {where} selects more than one trial of seed {seed}.")
             rate, n = self._rate(trial)
-            found[seed] = (log_odds(rate, n), trial.key, n)
+            found[seed] = _Side(trial.key, log_odds(rate, n), n)
         return found
 
     def _rate(self, trial: Record) -> tuple[float, int]:
@@ -65,13 +73,6 @@ class PairedDifference(Claim):
             if row["metric"] == self.metric and row["stratum"] == self.stratum:
                 return row["value"], row["n"]
         return 0.0, int(trial.spec["recipe"]["evaluation"]["test_on"])
-
-    def _interval(self, gaps: list[float], counts: list[int]) -> Interval:
-        """The t interval, never narrower than half a count on each side allows."""
-        interval = t_interval(gaps)
-        least = 1.0 / min(counts)
-        half = max(interval.high - interval.estimate, least)
-        return Interval(interval.estimate, interval.estimate - half, interval.estimate + half)
 
     def _sentence(self, interval: Interval, gaps: list[float]) -> str:
         wins = sum(gap > 0 for gap in gaps)
@@ -112,6 +113,20 @@ class PairedDifference(Claim):
             would_decide=would,
             records=keys,
         )
+
+
+def _interval(gaps: list[float], sides: list[_Side]) -> Interval:
+    """The t interval over seeds, widened where seeds agree more closely than their numbers of answers let them."""
+    interval = t_interval(gaps)
+    from_answers = sqrt(sum(_variance(side) for side in sides)) / len(gaps)
+    half = max(interval.high - interval.estimate, 1.96 * from_answers)
+    return Interval(interval.estimate, interval.estimate - half, interval.estimate + half)
+
+
+def _variance(side: _Side) -> float:
+    """Of the log odds of a rate among ``n`` answers."""
+    rate = 1 / (1 + exp(-side.log_odds))
+    return 1 / (side.n * rate * (1 - rate))
 
 
 def _factor(log_ratio: float) -> str:

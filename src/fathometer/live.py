@@ -1,0 +1,105 @@
+"""Live: a run as one watches it. Done and total, rate, time left, and the verdicts as they firm up."""
+
+import time
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from fathometer.core.claim import Verdict
+from fathometer.core.study import Study
+from fathometer.core.trial import Trial
+from fathometer.execution.driver import State
+from fathometer.statistics.judging import judge
+
+COLOURS = {"supported": "green", "refuted": "red", "inconclusive": "yellow"}
+
+
+class LiveView:
+    """Give its ``update`` to a run as ``notify``. On a terminal it redraws itself; elsewhere it prints a line in ten."""
+
+    def __init__(self, study: Study, console: Console) -> None:
+        self.study, self.console = study, console
+        self._started = time.monotonic()
+        self._first_cost: float | None = None
+        self._printed = 0.0
+        self._told = 0
+        self._judged: tuple[int, list[Verdict]] = (-1, [])
+        self._live = Live(console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> "LiveView":
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def update(self, state: State) -> None:
+        """Shows where the run stands."""
+        left = self._seconds_left(state)
+        for note in state.notes[self._told :]:
+            self.console.print(f"[yellow]{note}[/yellow]")
+        self._told = len(state.notes)
+        if self._live:
+            self._live.update(self._panel(state, left))
+        elif time.monotonic() - self._printed >= 10 or state.done == len(state.wanted):
+            self._printed = time.monotonic()
+            self.console.print(f"{state.done}/{len(state.wanted)} records, {_left(left)}", highlight=False)
+
+    def _seconds_left(self, state: State) -> float | None:
+        """From the share of the nominal work done since this run began; None until there is any."""
+        open_cost = sum(
+            work.flops() for work in state.wanted if isinstance(work, Trial) and state.evidence.get(work.key) is None
+        )
+        self._first_cost = self._first_cost or open_cost
+        done = self._first_cost - open_cost
+        return None if done <= 0 else (time.monotonic() - self._started) * open_cost / done
+
+    def _panel(self, state: State, left: float | None) -> RenderableType:
+        total = max(1, len(state.wanted))
+        head = Table.grid(padding=(0, 2))
+        head.add_row(
+            ProgressBar(total=total, completed=state.done, width=40),
+            f"{state.done}/{total} records",
+            f"{state.busy} under way",
+            _left(left),
+        )
+        if self._judged[0] != len(state.evidence):
+            self._judged = len(state.evidence), judge(self.study.claims(), state.evidence)
+        return Group(head, verdict_table(self._judged[1]))
+
+
+def verdict_table(verdicts: list[Verdict]) -> Table:
+    """Verdicts as a table for the terminal."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
+    for verdict in verdicts:
+        told = Text(verdict.statement, style="bold")
+        told.append(f"\n{verdict.sentence}", style="default not bold")
+        if verdict.would_decide:
+            told.append(f"\nWould decide: {verdict.would_decide}.", style="dim not bold")
+        table.add_row(Text(verdict.decision, style=COLOURS[verdict.decision]), told)
+    return table
+
+
+def duration(seconds: float) -> str:
+    """Seconds as one reads them.
+
+    >>> duration(95), duration(7500)
+    ('1 min 35 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _left(seconds: float | None) -> str:
+    return "time left unknown yet" if seconds is None else f"about {duration(seconds)} left"

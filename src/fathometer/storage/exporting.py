@@ -1,0 +1,69 @@
+"""Exporting: the tables as files that other programs read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from fathometer.core.evidence import Evidence, cells, flat
+from fathometer.core.files import write_whole
+from fathometer.core.record import Record
+from fathometer.core.spec import canonical
+from fathometer.storage.lens import tables
+
+
+def export(evidence: Evidence, form: str, to: Path) -> list[Path]:
+    """Writes every table that has rows as ``csv`` or ``parquet``, or one ``latex`` table of scores by configuration."""
+    if form == "latex":
+        path = to / "scores.tex"
+        write_whole(path, latex(evidence).encode())
+        return [path]
+    to.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for name, table in tables(evidence).items():
+        if not table.height:
+            continue
+        path = to / f"{name}.{form}"
+        if form == "csv":
+            table.write_csv(path)
+        else:
+            table.write_parquet(path)
+        written.append(path)
+    return written
+
+
+def latex(evidence: Evidence) -> str:
+    """Mean, lowest and highest score over seeds of every configuration, as a booktabs table."""
+    trials = [trial for trial in evidence.trials() if trial.scores]
+    if not trials:
+        raise ValueError("There are no finished trials to tabulate yet.")
+    metric = trials[0].scores[0]["metric"]
+    settings = _varying(trials)
+    head = [name.rsplit(".", 1)[-1].replace("_", " ") for name in settings] + ["seeds", metric.replace("_", " "), "range"]
+    lines = [rf"\begin{{tabular}}{{{'l' * len(settings)}rrl}}", r"\toprule", _row(head), r"\midrule"]
+    for group in cells(trials).values():
+        values = pl.Series([row["value"] for t in group for row in t.scores if _main(row, metric)])
+        spec = flat(group[0].spec)
+        own = [str(spec.get(name, "")) for name in settings]
+        lines.append(_row([*own, str(len(group)), f"{values.mean():.4f}", f"{values.min():.4f}--{values.max():.4f}"]))
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _main(row: dict[str, object], metric: str) -> bool:
+    return row["metric"] == metric and row["stratum"] == "all"
+
+
+def _varying(trials: Sequence[Record]) -> list[str]:
+    forms = [flat(trial.spec) for trial in trials]
+    paths = dict.fromkeys(path for form in forms for path in form)
+    hidden = ("seed", "path", "source", "version")
+    return [
+        path
+        for path in paths
+        if path.rsplit(".", 1)[-1] not in hidden and len({canonical(form.get(path)) for form in forms}) > 1
+    ]
+
+
+def _row(cells_: Sequence[str]) -> str:
+    escaped = ("".join(rf"\{c}" if c in "&%$#_{}" else c for c in text) for text in cells_)
+    return " & ".join(escaped) + r" \\"
