@@ -71,6 +71,12 @@ def find(kind: str, name: str, path: str | None = None) -> type:
         if module_name.endswith(".py"):
             return _from_file(Path(path or module_name), class_name)
         return _attribute(_module(module_name), class_name)
+    return _registered(kind, name)
+
+
+@cache
+def _registered(kind: str, name: str) -> type:
+    """Cached, since a study names its models thousands of times."""
     for entry in entries(kind):
         if entry.name == name:
             return _attribute(importlib.import_module(entry.module), entry.class_name)

@@ -29,7 +29,7 @@ def available_cores() -> list[int]:
 class LocalExecutor:
     """Workers start when first needed and are replaced when they die."""
 
-    def __init__(self, root: Path, workers: int, device: str = "cpu", checkpoint_every: float = 60.0) -> None:
+    def __init__(self, root: Path, workers: int, device: str = "cpu", checkpoint_every: float = 10.0) -> None:
         self.workers = workers
         self._root, self._device, self._checkpoint_every = root, device, checkpoint_every
         self._cores = available_cores()

@@ -42,7 +42,7 @@ Found = tuple[Status, dict[str, Any], dict[str, Any]]
 class Worker:
     """Turns items into records in a folder. Keeps the last trained network warm for the probes that follow it."""
 
-    def __init__(self, root: Path, device: str, checkpoint_every: float = 60.0) -> None:
+    def __init__(self, root: Path, device: str, checkpoint_every: float = 10.0) -> None:
         self.folder, self.device, self.checkpoint_every = Folder(root), device, checkpoint_every
         self._warm: tuple[str, nn.Module] | None = None
         self._diverged: set[str] = set()
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--core", type=int, default=None)
-    parser.add_argument("--checkpoint-every", type=float, default=60.0)
+    parser.add_argument("--checkpoint-every", type=float, default=10.0)
     options = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what user code prints must not mix with the answers

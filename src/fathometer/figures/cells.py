@@ -11,13 +11,16 @@ NOISE_FIELDS = ("seed", "path", "source", "version")
 
 
 def cell_labels(trials: Sequence[Record]) -> dict[str, str]:
-    """By record key: a short label of what varies among these trials, such as ``depth 2, heads 4``."""
+    """By record key: a short label of what varies among these trials, such as ``depth 2, heads 4``.
+
+    In the order in which cells are best read: by the first setting that varies, then the next, numbers by size.
+    """
     forms = {trial.key: _telling(trial.spec) for trial in trials}
     paths = list(dict.fromkeys(path for form in forms.values() for path in form))
     varying = [path for path in paths if len({canonical(form.get(path)) for form in forms.values()}) > 1]
     short = _short_names(varying)
     labels: dict[str, str] = {}
-    for key, form in forms.items():
+    for key, form in sorted(forms.items(), key=lambda item: [_rank(item[1].get(path)) for path in varying]):
         parts = [_say(short[path], form[path]) for path in varying if path in form and form[path] is not None]
         labels[key] = ", ".join(parts) or str(form.get("model.name", "all trials"))
     return labels
@@ -38,6 +41,12 @@ def _short_names(paths: Sequence[str]) -> dict[str, str]:
                 names[path] = name
                 break
     return names
+
+
+def _rank(value: Any) -> tuple[float, str]:
+    """Numbers by size, then all else by its text."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (float(value), "") if is_number else (float("inf"), canonical(value))
 
 
 def _say(name: str, value: Any) -> str:

@@ -9,7 +9,7 @@ from fathometer.core.evidence import Evidence, at
 from fathometer.core.record import Record
 from fathometer.core.study import Figure
 from fathometer.figures.cells import cell_labels
-from fathometer.figures.style import HEIGHT, LIMIT_DASHES, LIMIT_NAMES, WIDTH, figure, frame, metric_name
+from fathometer.figures.style import HEIGHT, LIMIT_DASHES, LIMIT_GREYS, LIMIT_NAMES, WIDTH, figure, frame, metric_name
 
 
 def standard_figures(evidence: Evidence) -> Iterator[Figure]:
@@ -58,7 +58,7 @@ def scores_by_cell(evidence: Evidence, trials: Sequence[Record], metric: str) ->
         for row in _rows(trial, metric, "all")
     ]
     marks = _limit_rows(evidence, trials, labels, metric, ["all"])
-    order = list(dict.fromkeys(point["cell"] for point in points))
+    order = list(dict.fromkeys(labels.values()))
     y = alt.Y("cell:N", sort=order, title=None, axis=alt.Axis(labelLimit=260))
     x = alt.X("score:Q", title=metric_name(metric), scale=_scale(metric))
     seeds = alt.Chart(frame(points)).mark_circle(size=70, opacity=0.8).encode(
@@ -68,11 +68,11 @@ def scores_by_cell(evidence: Evidence, trials: Sequence[Record], metric: str) ->
     mean = alt.Chart(frame(points)).mark_tick(thickness=3, size=16).encode(
         x=alt.X("mean(score):Q"), y=y, color=alt.Color("cell:N", sort=order, legend=None)
     )  # fmt: skip
-    limits = alt.Chart(frame(marks)).mark_tick(size=22, thickness=2, color="#888").encode(
+    limits = alt.Chart(frame(marks)).mark_tick(size=26, thickness=2).encode(
         x=alt.X("value:Q"), y=y, tooltip=["limit:N", alt.Tooltip("value:Q", format=".4f"), "by:N", "source:N"],
-        strokeDash=_limit_dash(),
+        color=alt.Color("limit:N", title="limits", scale=alt.Scale(domain=_limit_names(), range=LIMIT_GREYS)),
     )  # fmt: skip
-    chart = alt.layer(limits, mean, seeds).properties(width=WIDTH, height=max(120, 34 * len(order)))
+    chart = alt.layer(limits, mean, seeds).resolve_scale(color="independent").properties(width=WIDTH, height=max(120, 34 * len(order)))
     caption = "Each dot is a seed, the coloured bar their mean; grey marks are what chance, the best shallow shortcut "
     caption += "and the best possible predictor score."
     return figure("scores", f"{metric_name(metric).capitalize()} of every configuration", caption, chart, labels)
@@ -94,7 +94,7 @@ def scores_by_stratum(evidence: Evidence, trials: Sequence[Record], metric: str,
     marks = _limit_rows(evidence, trials, labels, metric, list(dict.fromkeys(levels)))
     x = alt.X("level:Q", title=stratum, axis=alt.Axis(values=sorted({row["level"] for row in rows})))
     y = alt.Y("mean(score):Q", title=metric_name(metric), scale=_scale(metric))
-    color = alt.Color("cell:N", title=None, sort=list(dict.fromkeys(row["cell"] for row in rows)))
+    color = alt.Color("cell:N", title=None, sort=list(dict.fromkeys(labels.values())))
     base = alt.Chart(frame(rows)).encode(x=x, color=color)
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)
     seeds = base.mark_circle(size=34, opacity=0.55).encode(
@@ -144,7 +144,7 @@ def head_importance(trials: Sequence[Record], measured: Sequence[Record]) -> Fig
         {"cell": cell, "rank": rank, "importance": sum(values) / len(values), "seeds": len(values)}
         for (cell, rank), values in sums.items()
     ]
-    order = list(dict.fromkeys(row["cell"] for row in rows))
+    order = [cell for cell in dict.fromkeys(labels.values()) if any(row["cell"] == cell for row in rows)]
     chart = alt.Chart(frame(rows)).mark_rect().encode(
         x=alt.X("rank:O", title="head, most important first", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("cell:N", sort=order, title=None, axis=alt.Axis(labelLimit=260)),
@@ -201,7 +201,7 @@ def speeds(trials: Sequence[Record], timed: Sequence[Record]) -> Figure:
     ]
     chart = alt.Chart(frame(rows)).mark_bar().encode(
         x=alt.X("speed:Q", title="sequences a second"),
-        y=alt.Y("cell:N", title=None, sort=list(dict.fromkeys(row["cell"] for row in rows)), axis=alt.Axis(labelLimit=260)),
+        y=alt.Y("cell:N", title=None, sort=list(dict.fromkeys(labels.values())), axis=alt.Axis(labelLimit=260)),
         yOffset=alt.YOffset("what:N", sort=["training", "evaluation"]),
         color=alt.Color("what:N", title=None, sort=["training", "evaluation"]),
         tooltip=["cell:N", "what:N", alt.Tooltip("speed:Q", format=",.0f")],
@@ -220,7 +220,7 @@ def _limit_rows(
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for trial in trials:
         for limit in evidence.limits(trial.spec["task"], trial.scores[0]["split"]):
-            if limit["metric"] != metric or limit["stratum"] not in strata or limit["kind"] == "stratum_best":
+            if limit["metric"] != metric or limit["stratum"] not in strata or limit["kind"] not in LIMIT_DASHES:
                 continue
             level = limit["stratum"].partition("=")[2]
             rows[labels[trial.key], limit["stratum"], limit["kind"]] = {
@@ -233,9 +233,12 @@ def _limit_rows(
     return list(rows.values())
 
 
+def _limit_names() -> list[str]:
+    return [LIMIT_NAMES[kind] for kind in LIMIT_DASHES]
+
+
 def _limit_dash() -> alt.StrokeDash:
-    kinds = ["task_optimal", "shortcut", "chance"]
-    scale = alt.Scale(domain=[LIMIT_NAMES[kind] for kind in kinds], range=[LIMIT_DASHES[kind] for kind in kinds])
+    scale = alt.Scale(domain=_limit_names(), range=list(LIMIT_DASHES.values()))
     return alt.StrokeDash("limit:N", title="limits", scale=scale)
 
 

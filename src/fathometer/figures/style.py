@@ -12,14 +12,12 @@ WIDTH, HEIGHT = 620, 300
 PALETTE = ["#3b7dd8", "#e07b39", "#2a9d78", "#b5548f", "#8a6fd1", "#b58900", "#5f7f95", "#d1495b"]
 """Colours that read on white and on near-black, and apart for colour-blind readers."""
 
-LIMIT_DASHES = {"task_optimal": [1, 0], "shortcut": [6, 3], "chance": [2, 3], "stratum_best": [9, 3, 2, 3]}
+LIMIT_DASHES = {"task_optimal": [1, 0], "shortcut": [6, 3], "chance": [2, 3]}
+"""The limits that figures show, and their line."""
 
-LIMIT_NAMES = {
-    "task_optimal": "best possible",
-    "shortcut": "best shortcut",
-    "chance": "chance",
-    "stratum_best": "best for the stratum",
-}
+LIMIT_GREYS = ["#5b6470", "#8b949f", "#b3bac3"]
+
+LIMIT_NAMES = {"task_optimal": "best possible", "shortcut": "best shortcut", "chance": "chance"}
 
 METRIC_NAMES = {
     "token_accuracy": "token accuracy",
@@ -39,12 +37,11 @@ def metric_name(metric: str) -> str:
 def figure(name: str, title: str, caption: str, chart: Any, records: Iterable[str]) -> Figure:
     """A chart in the house style, with the records it was drawn from."""
     styled = (
-        chart.configure_view(stroke=None)
+        chart.configure(background="transparent", font="Helvetica, Arial, sans-serif")
+        .configure_view(stroke=None)
         .configure_axis(grid=True, gridOpacity=0.35, domainOpacity=0.6, labelFontSize=12, titleFontSize=12)
-        .configure_legend(labelFontSize=12, titleFontSize=12, labelLimit=320, orient="bottom", columns=2)
-        .configure_header(labelFontSize=12, titleFontSize=12)
+        .configure_legend(labelFontSize=12, titleFontSize=12, labelLimit=320, orient="bottom", columns=3)
         .configure_range(category=PALETTE)
-        .configure(background="transparent", font="Helvetica, Arial, sans-serif")
     )
     return Figure(name, title, caption, styled.to_dict(), tuple(dict.fromkeys(records)))
 

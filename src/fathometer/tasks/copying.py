@@ -190,7 +190,7 @@ class Copying(Task):
             trained=(tokens[:, 1:] != PAD) & is_answer,
             scored=scored,
             lengths=whole - 1,
-            fed=np.pad(scored, ((0, 0), (1, 0)))[:, :-1],
+            fed=np.pad(scored, ((0, 0), (1, 0)))[:, :-1] & (np.arange(scored.shape[1]) < whole[:, None] - 1),
             sources=sources,
             strata=strata,
         )

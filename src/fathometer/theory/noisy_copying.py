@@ -54,7 +54,7 @@ def best_accuracy(masses: Mass, symbols: int, within: Mass, aim: Mass | None = N
     copies = match >= mismatch / (symbols - 1)
     inside = masses * within[None, :, :, None]
     mismatch, match = inside.sum(axis=(1, 2)).T
-    return float(np.where(copies, match, mismatch / (symbols - 1)).sum() / inside.sum())
+    return min(1.0, float(np.where(copies, match, mismatch / (symbols - 1)).sum() / inside.sum()))
 
 
 def best_loss(masses: Mass, symbols: int, within: Mass) -> float:
@@ -80,14 +80,14 @@ def best_sequence_accuracy(n: int, flips: Flips, share: float) -> float:
     by_count = share * mismatch_counts(n, flips)
     by_count[0] += 1 - share
     patterns = [comb(n, m) * (flips.symbols - 1) ** m for m in range(n + 1)]
-    return float(max(mass / number for mass, number in zip(by_count, patterns, strict=True)))
+    return min(1.0, float(max(mass / number for mass, number in zip(by_count, patterns, strict=True))))
 
 
 def free_accuracy(n: int, flips: Flips, share: float) -> float:
     """Token accuracy of the best predictor that sees no answers: the mismatch is then equally likely everywhere."""
     by_count = share * mismatch_counts(n, flips)
     mismatch = float((by_count * np.arange(n + 1)).sum() / n)
-    return max(1 - mismatch, mismatch / (flips.symbols - 1))
+    return max(1.0 - mismatch, mismatch / (flips.symbols - 1))
 
 
 def mismatch_counts(n: int, flips: Flips) -> Mass:

@@ -23,9 +23,9 @@ class Progress:
 
 
 class Checkpoint:
-    """One trial's checkpoint file. ``every`` is the least number of seconds between two writes."""
+    """One trial's checkpoint file, written at most every so many seconds and never for more than 5% of the time."""
 
-    def __init__(self, path: Path, every: float = 60.0) -> None:
+    def __init__(self, path: Path, every: float = 10.0) -> None:
         self.path, self.every = path, every
         self._written = time.monotonic()
 
@@ -35,11 +35,13 @@ class Checkpoint:
 
     def save(self, network: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress) -> None:
         """Replaces the file."""
+        started = time.monotonic()
         tensors = {f"network/{name}": value.detach().clone() for name, value in network.state_dict().items()}
         for index, state in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": value.detach().clone() for name, value in state.items()}
         write_whole(self.path, save(tensors, {"progress": json.dumps(asdict(progress))}))
         self._written = time.monotonic()
+        self.every = max(self.every, 20 * (self._written - started))
 
     def load(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> Progress | None:
         """Puts network and optimiser back; None, with both untouched, when there is no whole file."""
