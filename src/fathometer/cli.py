@@ -105,7 +105,8 @@ def run(
 def try_(
     task: Annotated[str, typer.Argument(metavar="TASK", help="A task's name, or file.py:Name.")],
     words: Annotated[
-        list[str], typer.Argument(metavar="MODEL... [SETTING=VALUE,VALUE...]...", help="Models, then settings to sweep.")
+        list[str],
+        typer.Argument(metavar="MODEL... [SETTING=VALUE,VALUE...]...", help="Models, then settings to sweep."),
     ],
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 3,
     to: To = None,
@@ -200,7 +201,9 @@ def _run(study: "Study", to: Path | None, workers: int | None, device: str, dry_
         console.print(f"{study.name}: {study.question}")
         console.print(f"{cost.wanted} records wanted; {cost.open_trials} trials still to train")
         console.print(f"{cost.flops:.2e} FLOPs, nominal")
-        console.print(f"at most about {duration(cost.seconds or 0)} here, if nothing stops early (measured on a few steps)")
+        console.print(
+            f"at most about {duration(cost.seconds or 0)} here, if nothing stops early (measured on a few steps)"
+        )
         return
     folder = laboratory.open_folder(study, to)
     for problem in folder.set_aside():

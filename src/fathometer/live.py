@@ -18,7 +18,7 @@ COLOURS = {"supported": "green", "refuted": "red", "inconclusive": "yellow"}
 
 
 class LiveView:
-    """Give its ``update`` to a run as ``notify``. On a terminal it redraws itself; elsewhere it prints a line in ten."""
+    """Give its ``update`` to a run as ``notify``. On a terminal it redraws itself; elsewhere it prints now and then."""
 
     def __init__(self, study: Study, console: Console) -> None:
         self.study, self.console = study, console

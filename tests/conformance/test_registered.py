@@ -26,8 +26,14 @@ TOKENS = Interface(inputs=Tokens(vocab=7), outputs=Tokens(vocab=7), length=9, ca
 VECTORS = Interface(inputs=Vectors(dim=3), outputs=Vectors(dim=2), length=6, causal=False)
 
 MODELS = [
-    *[(named("model", "transformer", width=16, positions=kind), TOKENS) for kind in ("none", "learned", "sinusoidal", "rope", "alibi", "t5")],
-    *[(named("model", "transformer", width=16, norm=norm, feedforward=ff, depth=depth), TOKENS) for norm, ff, depth in (("post", 4, 2), ("none", 0, 1), ("pre", 0, 0))],
+    *[
+        (named("model", "transformer", width=16, positions=kind), TOKENS)
+        for kind in ("none", "learned", "sinusoidal", "rope", "alibi", "t5")
+    ],
+    *[
+        (named("model", "transformer", width=16, norm=norm, feedforward=feedforward, depth=depth), TOKENS)
+        for norm, feedforward, depth in (("post", 4, 2), ("none", 0, 1), ("pre", 0, 0))
+    ],
     (named("model", "transformer", width=16, causal=False, positions="t5"), VECTORS),
     (named("model", "transformer", width=16, tied=True, dropout=0.1), TOKENS),
 ]  # fmt: skip

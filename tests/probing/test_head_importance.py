@@ -193,7 +193,6 @@ def test_hooks_are_gone_after_an_error() -> None:
     assert not any(module._forward_hooks for module in network.modules())
 
 
-@pytest.mark.xfail(strict=True, reason="the mode is put back only when the network did not raise")
 def test_the_mode_is_given_back_after_an_error() -> None:
     subject = random_subject()
     subject.network.train()

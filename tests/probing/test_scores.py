@@ -116,7 +116,6 @@ def test_scores_on_the_trained_split_are_those_of_the_trials_own_test() -> None:
     assert found.timing is None
 
 
-@pytest.mark.xfail(strict=True, reason="strings of a finite training set are scored as if they were fresh")
 def test_strings_of_a_finite_training_set_are_left_out() -> None:
     task = Copying(lengths=(3,), symbols=2, strings=6, noise=CLEAN)
     model = Transformer(depth=1, width=8, heads=2)

@@ -111,7 +111,7 @@ def test_another_study_s_folder_is_refused(folder: Folder) -> None:
 
 def test_a_newer_folder_is_refused(folder: Folder) -> None:
     (folder.root / MANIFEST).write_text(json.dumps({"version": 99, **STUDY}))
-    with pytest.raises(FolderError, match="written by a newer Fathometer .* upgrade"):
+    with pytest.raises(FolderError, match=r"written by a newer Fathometer .* upgrade"):
         Folder(folder.root)
 
 

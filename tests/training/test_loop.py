@@ -68,14 +68,14 @@ def test_seeds_differ_and_models_share_their_data() -> None:
         assert np.array_equal(Samples(SMALL).batch(step).inputs, Samples(wide).batch(step).inputs)
 
 
-class Killed(Exception):
+class PowerCutError(Exception):
     """Stands for the power going."""
 
 
 def _kill_at(step: int) -> Callable[[int], None]:
     def on_step(done: int) -> None:
         if done == step:
-            raise Killed
+            raise PowerCutError
 
     return on_step
 
@@ -86,9 +86,9 @@ def test_a_trial_killed_thrice_ends_in_the_same_bits(tmp_path: Path, dropout: fl
         model=SMALL.model.with_(dropout=dropout), recipe=SMALL.recipe.with_(schedule=Schedule(warmup=5, decay="cosine"))
     )
     undisturbed = run(trial)
-    checkpoint = Checkpoint(tmp_path / "trial.safetensors", every=0.0)
+    checkpoint = Checkpoint(tmp_path / "trial.safetensors", every=0.0, share=float("inf"))
     for step in (5, 13, 29):
-        with pytest.raises(Killed):
+        with pytest.raises(PowerCutError):
             run(trial, checkpoint=checkpoint, on_step=_kill_at(step))
     first_step: list[int] = []
     resumed = run(trial, checkpoint=checkpoint, on_step=first_step.append)
@@ -100,8 +100,8 @@ def test_a_trial_killed_thrice_ends_in_the_same_bits(tmp_path: Path, dropout: fl
 
 def test_a_damaged_checkpoint_starts_over(tmp_path: Path) -> None:
     path = tmp_path / "trial.safetensors"
-    checkpoint = Checkpoint(path, every=0.0)
-    with pytest.raises(Killed):
+    checkpoint = Checkpoint(path, every=0.0, share=float("inf"))
+    with pytest.raises(PowerCutError):
         run(SMALL, checkpoint=checkpoint, on_step=_kill_at(25))
     path.write_bytes(path.read_bytes()[:100])
     first_step: list[int] = []

@@ -12,16 +12,16 @@ class Optimiser(Spec):
     """AdamW with decoupled weight decay; ``clip`` bounds the norm of the whole gradient, None leaves it."""
 
     method: Literal["adamw"] = "adamw"
-    learning_rate: float = Field(1e-3, gt=0)
-    weight_decay: float = Field(0.0, ge=0)
+    learning_rate: float = Field(default=1e-3, gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
     betas: tuple[float, float] = (0.9, 0.98)
-    clip: float | None = Field(1.0, gt=0)
+    clip: float | None = Field(default=1.0, gt=0)
 
 
 class Schedule(Spec):
     """The learning rate over the steps: linear warm-up, then ``decay`` to zero at the last step."""
 
-    warmup: int = Field(0, ge=0)
+    warmup: int = Field(default=0, ge=0)
     decay: Literal["none", "linear", "cosine"] = "none"
 
 
@@ -33,22 +33,22 @@ class Stop(Spec):
 
     rule: Literal["never", "solved"] = "never"
     level: float = 0.99
-    checks: int = Field(2, ge=1)
+    checks: int = Field(default=2, ge=1)
 
 
 class Evaluation(Spec):
     """How often a trial is validated, and on how many examples it is validated and, once, tested."""
 
-    every: int = Field(50, ge=1)
-    validate_on: int = Field(256, ge=1)
-    test_on: int = Field(1000, ge=1)
+    every: int = Field(default=50, ge=1)
+    validate_on: int = Field(default=256, ge=1)
+    test_on: int = Field(default=1000, ge=1)
 
 
 class Recipe(Spec):
     """Steps of ``batch`` examples. ``grouped`` puts examples of like length into one batch to save padding."""
 
-    steps: int = Field(1000, ge=0)
-    batch: int = Field(64, ge=1)
+    steps: int = Field(default=1000, ge=0)
+    batch: int = Field(default=64, ge=1)
     grouped: bool = True
     optimiser: Optimiser = Optimiser()
     schedule: Schedule = Schedule()

@@ -58,9 +58,7 @@ def entries(kind: str) -> list[Entry]:
     found = {entry.name: entry for entry in _folder_entries(kind)}
     for point in entry_points(group=ENTRY_POINT_GROUPS[kind]):
         package = point.dist.name if point.dist else point.module
-        found.setdefault(
-            point.name, Entry(point.name, kind, f"from the package {package}", point.module, point.attr)
-        )
+        found.setdefault(point.name, Entry(point.name, kind, f"from the package {package}", point.module, point.attr))
     return sorted(found.values(), key=lambda entry: entry.name)
 
 
@@ -121,8 +119,7 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(error.name + ".")):
             raise LookupError(
-                f"There is no module {name!r} to import: install its package, "
-                f"or name a file as path/to/file.py:Name."
+                f"There is no module {name!r} to import: install its package, or name a file as path/to/file.py:Name."
             ) from None
         raise
 
@@ -144,7 +141,7 @@ def _from_file(path: Path, class_name: str) -> type:
     digest = file_hash(path)
     cls = _attribute(_load_file(path.resolve(), digest), class_name)
     if "_origin" not in cls.__dict__:
-        cls._origin = Origin(f"{path.name}:{class_name}", digest, str(path.resolve()))  # type: ignore[attr-defined]
+        cls._origin = Origin(f"{path.name}:{class_name}", digest, str(path.resolve()))
     return cls
 
 

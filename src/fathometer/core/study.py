@@ -40,7 +40,7 @@ class Study(Named):
     """The work whose question this is, empty for one of our own."""
 
     scale: Scale = "smoke"
-    seed: int = Field(0, ge=0, description="the first of the seeds used")
+    seed: int = Field(default=0, ge=0, description="the first of the seeds used")
 
     @property
     @abstractmethod

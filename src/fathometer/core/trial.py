@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -15,8 +15,6 @@ from fathometer.core.task import Task
 
 if TYPE_CHECKING:
     from torch import nn
-
-Kind = Literal["trial", "probe", "limit"]
 
 
 class Start(Named):
@@ -36,7 +34,7 @@ class Trial(Spec):
     model: Model
     recipe: Recipe = Recipe()
     start: Start | None = None
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -48,11 +46,14 @@ class Trial(Spec):
         """The key of the trials that differ from this one by seed only."""
         return self.with_(seed=0).key
 
-    def flops(self) -> float:
-        """Nominal cost of all steps: forward and backward at the longest length, nothing stopped early."""
+    def flops_a_step(self) -> float:
+        """Nominal cost of one step: forward and backward at the longest length."""
         interface = self.task.interface()
-        per_example = 3 * self.model.size(interface).flops * interface.length
-        return per_example * self.recipe.batch * self.recipe.steps
+        return 3 * self.model.size(interface).flops * interface.length * self.recipe.batch
+
+    def flops(self) -> float:
+        """Nominal cost of all steps, if nothing stops early."""
+        return self.flops_a_step() * self.recipe.steps
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,14 @@ class LimitSheet(Spec):
 
 Work = Trial | Measurement | LimitSheet
 
-KINDS: Mapping[Kind, type[Trial] | type[Measurement] | type[LimitSheet]] = {
+KINDS: Mapping[str, type[Trial] | type[Measurement] | type[LimitSheet]] = {
     "trial": Trial,
     "probe": Measurement,
     "limit": LimitSheet,
 }
 
 
-def kind_of(work: Work) -> Kind:
+def kind_of(work: Work) -> str:
     """The kind of record that this work ends in."""
     return next(kind for kind, cls in KINDS.items() if type(work) is cls)
 

@@ -50,7 +50,7 @@ def answer(network: nn.Module, model: Model, batch: Batch, device: str) -> Answe
     classes = np.issubdtype(batch.targets.dtype, np.integer)
     predicted = np.zeros(batch.targets.shape[:2], dtype=np.int64 if classes else np.float64)
     loss = np.zeros(batch.targets.shape[:2])
-    dtype = _precision(network)
+    dtype = precision(network)
     with evaluating(network):
         for rows, piece in chunks(batch):
             first = int(piece.scored.any(axis=0).argmax())
@@ -81,7 +81,7 @@ def answer_freely(network: nn.Module, model: Model, batch: Batch, device: str) -
         for rows, piece in chunks(batch):
             assert piece.fed is not None
             first = int(piece.scored.any(axis=0).argmax())
-            inputs, found = piece.inputs.copy(), np.zeros(piece.targets.shape, dtype=np.int64)
+            inputs, found = piece.inputs.copy(), np.zeros_like(piece.targets)
             open_rows = np.arange(len(piece))
             while len(open_rows):
                 logits = outputs(network, model, tensor(inputs[open_rows], device), first)
@@ -93,17 +93,25 @@ def answer_freely(network: nn.Module, model: Model, batch: Batch, device: str) -
     return predicted
 
 
-def _precision(network: nn.Module) -> torch.dtype:
+def precision(network: nn.Module) -> torch.dtype:
+    """The type of a network's numbers."""
     return next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
 
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """No gradients and no dropout inside; the network's mode is given back afterwards."""
-    was_training = network.training
+    """No gradients and no dropout inside; the mode of every part is given back afterwards."""
+    with torch.no_grad(), without_dropout(network):
+        yield
+
+
+@contextmanager
+def without_dropout(network: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside; the mode of every part is given back afterwards."""
+    modes = [(module, module.training) for module in network.modules()]
     network.eval()
     try:
-        with torch.no_grad():
-            yield
+        yield
     finally:
-        network.train(was_training)
+        for module, training in modes:
+            module.training = training

@@ -38,9 +38,9 @@ class Samples:
         _, kept = self._finite
         return kept.take(np.arange(min(n, len(kept))))
 
-    def test(self, split: str) -> Batch:
-        """The test examples of a split; strings of a finite training set are left out."""
-        n = self.recipe.evaluation.test_on
+    def test(self, split: str, n: int | None = None) -> Batch:
+        """The test examples of a split, as many as the recipe says; what a finite training set holds is left out."""
+        n = n or self.recipe.evaluation.test_on
         drawn = self.task.draw(stream("test", self.seed, self.task.key, split), n, split)
         if self._finite is None:
             return drawn

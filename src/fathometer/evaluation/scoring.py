@@ -55,7 +55,7 @@ def main_score(network: nn.Module, model: Model, batch: Batch, metric: str, devi
 
 
 def _sequence_rows(split: str, metric: str, right: NDArray[np.bool_], batch: Batch) -> list[dict[str, Any]]:
-    whole = (right | ~batch.scored).all(axis=1)
+    whole = np.all(right | ~batch.scored, axis=1)
     groups: dict[str, Array] = {"all": np.ones(len(batch), dtype=bool)}
     for name, labels in batch.strata.items():
         if labels.ndim == 1:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -16,7 +17,7 @@ from fathometer.core.trial import Trial
 from fathometer.execution.jobs import Ended, Event, Job, Lost, Recorded, Unwritable
 from fathometer.training.rehearsal import Pace
 
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 def available_cores() -> list[int]:
@@ -147,10 +148,8 @@ class _Process:
             pass  # it has died: the reader reports it
 
     def end(self) -> None:
-        try:
+        with suppress(BrokenPipeError):
             self._stdin.close()
-        except BrokenPipeError:
-            pass
         try:
             self.popen.wait(timeout=5)
         except subprocess.TimeoutExpired:

@@ -137,12 +137,15 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu_name() -> str:
+    """The processor and the instructions torch uses on it: what floating-point results depend on."""
+    instructions = torch.backends.cpu.get_cpu_capability()
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    told = dict(line.split("\t", 1) for line in text.split("\n\n")[0].splitlines() if "\t" in line)
+    parts = [told.get(name, ":").strip("\t: ") for name in ("model name", "cpu family", "model")]
+    return f"{parts[0] or platform.machine()} (family {parts[1]}, model {parts[2]}), {instructions}"
 
 
 def main() -> None:

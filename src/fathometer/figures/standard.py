@@ -11,6 +11,8 @@ from fathometer.core.study import Figure
 from fathometer.figures.cells import cell_labels
 from fathometer.figures.style import HEIGHT, LIMIT_DASHES, LIMIT_GREYS, LIMIT_NAMES, WIDTH, figure, frame, metric_name
 
+_UNIT = [0, 1]
+
 
 def standard_figures(evidence: Evidence) -> Iterator[Figure]:
     """Every figure that the records at hand can fill."""
@@ -72,7 +74,11 @@ def scores_by_cell(evidence: Evidence, trials: Sequence[Record], metric: str) ->
         x=alt.X("value:Q"), y=y, tooltip=["limit:N", alt.Tooltip("value:Q", format=".4f"), "by:N", "source:N"],
         color=alt.Color("limit:N", title="limits", scale=alt.Scale(domain=_limit_names(), range=LIMIT_GREYS)),
     )  # fmt: skip
-    chart = alt.layer(limits, mean, seeds).resolve_scale(color="independent").properties(width=WIDTH, height=max(120, 34 * len(order)))
+    chart = (
+        alt.layer(limits, mean, seeds)
+        .resolve_scale(color="independent")
+        .properties(width=WIDTH, height=max(120, 34 * len(order)))
+    )
     caption = "Each dot is a seed, the coloured bar their mean; grey marks are what chance, the best shallow shortcut "
     caption += "and the best possible predictor score."
     return figure("scores", f"{metric_name(metric).capitalize()} of every configuration", caption, chart, labels)
@@ -148,7 +154,7 @@ def head_importance(trials: Sequence[Record], measured: Sequence[Record]) -> Fig
     chart = alt.Chart(frame(rows)).mark_rect().encode(
         x=alt.X("rank:O", title="head, most important first", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("cell:N", sort=order, title=None, axis=alt.Axis(labelLimit=260)),
-        color=alt.Color("importance:Q", title="share of the largest", scale=alt.Scale(scheme="tealblues", domain=[0, 1])),
+        color=alt.Color("importance:Q", title="of the largest", scale=alt.Scale(scheme="tealblues", domain=_UNIT)),
         tooltip=["cell:N", "rank:O", alt.Tooltip("importance:Q", format=".3f"), "seeds:Q"],
     ).properties(width=WIDTH, height=max(90, 30 * len(order)))  # fmt: skip
     caption = (
@@ -174,7 +180,7 @@ def attention_against_score(trials: Sequence[Record], looked: Sequence[Record], 
         for row in _rows(trial, metric, "all")
     ]
     chart = alt.Chart(frame(rows)).mark_circle(size=80, opacity=0.8).encode(
-        x=alt.X("attention:Q", title="attention of the best head to the answer's source", scale=alt.Scale(domain=[0, 1])),
+        x=alt.X("attention:Q", title="attention of the best head to the answer", scale=alt.Scale(domain=_UNIT)),
         y=alt.Y("score:Q", title=metric_name(metric), scale=_scale(metric)),
         color=alt.Color("cell:N", title=None, sort=list(dict.fromkeys(labels.values()))),
         tooltip=["cell:N", "seed:Q", alt.Tooltip("attention:Q", format=".3f"), alt.Tooltip("score:Q", format=".4f")],
@@ -243,4 +249,4 @@ def _limit_dash() -> alt.StrokeDash:
 
 
 def _scale(metric: str) -> alt.Scale:
-    return alt.Scale(domain=[0, 1]) if "accuracy" in metric else alt.Scale(zero=False)
+    return alt.Scale(domain=_UNIT) if "accuracy" in metric else alt.Scale(zero=False)

@@ -29,9 +29,9 @@ class Positions(Spec):
     """
 
     kind: PositionKind = "learned"
-    longest: int | None = Field(None, ge=1)
-    buckets: int = Field(32, ge=4)
-    farthest: int = Field(128, ge=5)
+    longest: int | None = Field(default=None, ge=1)
+    buckets: int = Field(default=32, ge=4)
+    farthest: int = Field(default=128, ge=5)
 
 
 class Transformer(Model):
@@ -39,15 +39,17 @@ class Transformer(Model):
 
     partial_outputs = True
 
-    depth: int = Field(2, ge=0)
-    width: int = Field(64, ge=1)
-    heads: int = Field(4, ge=1)
-    feedforward: int = Field(4, ge=0, description="hidden width of the feed-forward layer as a multiple of the width")
+    depth: int = Field(default=2, ge=0)
+    width: int = Field(default=64, ge=1)
+    heads: int = Field(default=4, ge=1)
+    feedforward: int = Field(
+        default=4, ge=0, description="hidden width of the feed-forward layer as a multiple of the width"
+    )
     norm: Literal["pre", "post", "none"] = "pre"
     positions: Positions = Positions()
     causal: bool = True
-    dropout: float = Field(0.0, ge=0, lt=1)
-    tied: bool = Field(False, description="read out with the token embedding")
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    tied: bool = Field(default=False, description="read out with the token embedding")
 
     @model_validator(mode="before")
     @classmethod
@@ -57,7 +59,7 @@ class Transformer(Model):
         return data
 
     @model_validator(mode="after")
-    def _heads_divide_width(self) -> Self:
+    def _fits_together(self) -> Self:
         if self.width % self.heads:
             fits = [h for h in range(1, self.width + 1) if self.width % h == 0]
             raise ValueError(
@@ -68,6 +70,12 @@ class Transformer(Model):
             raise ValueError(
                 f"transformer.positions = rope turns pairs of numbers, and width / heads = "
                 f"{self.width // self.heads} is odd: change width or heads"
+            )
+        near = self.positions.buckets // (2 if self.causal else 4)
+        if self.positions.kind == "t5" and self.positions.farthest <= near:
+            raise ValueError(
+                f"transformer.positions.farthest = {self.positions.farthest} lies within the {near} nearest distances, "
+                f"which have a bucket each: raise it, or lower positions.buckets"
             )
         return self
 
@@ -84,7 +92,10 @@ class Transformer(Model):
                 "set causal = True"
             )
         if self.tied and interface.inputs != interface.outputs:
-            return f"transformer.tied = True needs equal inputs and outputs, not {interface.inputs} and {interface.outputs}"
+            return (
+                f"transformer.tied = True needs equal inputs and outputs, and this task has {interface.inputs!r} and "
+                f"{interface.outputs!r}: set tied = False"
+            )
         if self.tied and not isinstance(interface.inputs, Tokens):
             return "transformer.tied = True needs tokens, and this task gives vectors: set tied = False"
         return None
@@ -187,9 +198,7 @@ class Block(nn.Module):
         self.attention = Attention(spec)
         self.attention_norm = _norm(spec)
         self.feedforward = (
-            nn.Sequential(
-                nn.Linear(spec.width, hidden), nn.GELU(approximate="tanh"), nn.Linear(hidden, spec.width)
-            )
+            nn.Sequential(nn.Linear(spec.width, hidden), nn.GELU(approximate="tanh"), nn.Linear(hidden, spec.width))
             if hidden
             else None
         )
@@ -266,7 +275,7 @@ def alibi_slopes(heads: int) -> Tensor:
     power = 1 << (heads.bit_length() - 1)
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
     slopes += [2 ** (-8 * (i + 1) / (2 * power)) for i in range(0, 2 * (heads - power), 2)]
-    return torch.tensor(slopes)
+    return torch.tensor(slopes, dtype=torch.float64)
 
 
 def t5_buckets(time: int, buckets: int, farthest: int, causal: bool) -> Tensor:

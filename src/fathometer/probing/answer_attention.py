@@ -13,15 +13,15 @@ from torch import Tensor, nn
 
 from fathometer.core.streams import stream
 from fathometer.core.trial import Finding, Probe, Subject
-from fathometer.evaluation.answers import chunks, evaluating
+from fathometer.evaluation.answers import chunks, evaluating, precision
 from fathometer.evaluation.numerics import tensor
 from fathometer.models.transformer import Attention
 
 
 class AnswerAttention(Probe):
-    """Mean attention of every head to the source of the answer, by length, on ``examples`` examples."""
+    """Mean attention of every head to the source of the answer, in all and by stratum, on ``examples`` examples."""
 
-    examples: int = Field(128, ge=1)
+    examples: int = Field(default=128, ge=1)
 
     def measure(self, subject: Subject) -> Finding:
         task = subject.trial.task
@@ -32,17 +32,18 @@ class AnswerAttention(Probe):
         counts: dict[str, int] = {}
         for _, piece in chunks(batch):
             assert piece.sources is not None
-            maps = attention_maps(subject.network, tensor(piece.inputs, subject.device))
-            example, position = np.nonzero(piece.scored & (piece.sources >= 0))
-            source = piece.sources[example, position]
-            onto = torch.stack([map_BHTT[example, :, position, source].sum(dim=0) for map_BHTT in maps])
-            for name in ("all", f"length={piece.lengths[0]}"):
+            maps = attention_maps(subject.network, tensor(piece.inputs, subject.device, precision(subject.network)))
+            for name, mask in piece.strata_masks().items():
+                example, position = np.nonzero(mask & (piece.sources >= 0))
+                source = piece.sources[example, position]
+                onto = torch.stack([map_BHTT[example, :, position, source].sum(dim=0) for map_BHTT in maps])
                 totals[name] = totals.get(name, 0) + onto.double().cpu().numpy()
                 counts[name] = counts.get(name, 0) + len(example)
-        mean = {name: (total / counts[name]).tolist() for name, total in totals.items()}
+        mean = {name: (total / counts[name]).tolist() for name, total in totals.items() if counts[name]}
         best = float(np.max(mean["all"]))
         row = {"split": task.splits()[0], "stratum": "all", "metric": "answer_attention", "value": best}
-        return Finding({"scores": [row | {"n": counts["all"]}], "attention": mean.pop("all"), "by_length": mean})
+        outcome = {"scores": [row | {"n": counts["all"]}], "attention": mean.pop("all"), "attention_by_stratum": mean}
+        return Finding(outcome)
 
 
 def attention_maps(network: nn.Module, inputs: Tensor) -> list[Tensor]:
@@ -50,6 +51,8 @@ def attention_maps(network: nn.Module, inputs: Tensor) -> list[Tensor]:
     seen: list[Tensor] = []
     with evaluating(network), _watching(network, seen):
         network(inputs)
+    if not seen:
+        raise ValueError("This network has no attention heads, so there is no attention to look at.")
     return seen
 
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from fathometer.core.interface import Batch
 from fathometer.core.streams import stream
 from fathometer.core.trial import Finding, Probe, Subject
-from fathometer.evaluation.answers import chunks, outputs
+from fathometer.evaluation.answers import chunks, outputs, precision, without_dropout
 from fathometer.evaluation.numerics import tensor
 from fathometer.models.transformer import Heads
 
@@ -30,7 +30,7 @@ class HeadImportance(Probe):
     ``redundancy(t)`` is the share of heads whose importance is below ``t`` times the largest.
     """
 
-    examples: int = Field(256, ge=1)
+    examples: int = Field(default=256, ge=1)
 
     def measure(self, subject: Subject) -> Finding:
         task = subject.trial.task
@@ -86,16 +86,16 @@ def gates(network: nn.Module) -> Iterator[list[Tensor]]:
 def gate_gradients(subject: Subject, batch: Batch) -> Tensor:
     """The derivative of each example's mean loss by each gate: ``(B, L, H)``, from one backward pass."""
     network, device = subject.network, subject.device
-    dtype = next(network.parameters()).dtype
+    dtype = precision(network)
     first = int(batch.scored.any(axis=0).argmax())
-    was_training = network.training
-    network.eval()
-    with gates(network) as gates_LBH:
+    with without_dropout(network), gates(network) as gates_LBH:
         found_BSV = outputs(network, subject.trial.model, tensor(batch.inputs, device, dtype), first)
-    network.train(was_training)
     scored_BS = tensor(batch.scored[:, first:], device)
-    wanted_BS = tensor(batch.targets[:, first:], device, dtype)
-    nats_BS = F.cross_entropy(found_BSV.transpose(1, 2), wanted_BS, reduction="none")
-    by_example = (nats_BS * scored_BS).sum(dim=1) / scored_BS.sum(dim=1).clamp(min=1)
+    wanted = tensor(batch.targets[:, first:], device, dtype)
+    if wanted.is_floating_point():
+        loss_BS = (found_BSV - wanted).square().mean(dim=2)
+    else:
+        loss_BS = F.cross_entropy(found_BSV.transpose(1, 2), wanted, reduction="none")
+    by_example = (loss_BS * scored_BS).sum(dim=1) / scored_BS.sum(dim=1).clamp(min=1)
     gradients = torch.autograd.grad(by_example.sum(), gates_LBH)
     return torch.stack(gradients, dim=1).double().cpu()

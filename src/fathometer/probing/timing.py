@@ -20,7 +20,7 @@ class Timing(Probe):
 
     exclusive = True
 
-    repeats: int = Field(5, ge=1)
+    repeats: int = Field(default=5, ge=1)
 
     def measure(self, subject: Subject) -> Finding:
         trial = subject.trial
@@ -41,6 +41,6 @@ class Timing(Probe):
             "scores": [],
             "batch": trial.recipe.batch,
             "eval_examples": len(batch),
-            "flops_per_step": trial.flops() / max(1, trial.recipe.steps),
+            "flops_per_step": trial.flops_a_step(),
         }
         return Finding(outcome, timing)

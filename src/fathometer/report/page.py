@@ -137,7 +137,7 @@ def _carried_claims(folder: Folder) -> list[Claim]:
 @cache
 def _runtime() -> str:
     """The chart runtime as one script, fit to stand inside a page."""
-    return vl_convert.javascript_bundle().replace("</script", "<\\/script")
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
 def _script_json(value: Any) -> str:

@@ -12,7 +12,5 @@ def sparkline(steps: Sequence[float], values: Sequence[float | None], low: float
         return ""
     last = max(step for step, _ in points) or 1
     span = (high - low) or 1
-    return " ".join(
-        f"{1 + (WIDTH - 2) * step / last:.1f},{HEIGHT - 2 - (HEIGHT - 4) * (min(max(value, low), high) - low) / span:.1f}"
-        for step, value in points
-    )
+    shares = [(step / last, (min(max(value, low), high) - low) / span) for step, value in points]
+    return " ".join(f"{1 + (WIDTH - 2) * x:.1f},{HEIGHT - 2 - (HEIGHT - 4) * y:.1f}" for x, y in shares)

@@ -51,5 +51,5 @@ def log_odds(rate: float, n: int) -> float:
 def _rate(right: int, n: int, level: float, method: str) -> Interval:
     if not 0 <= right <= n or n < 1:
         raise ValueError(f"A rate needs 0 <= right <= n and n >= 1, got right = {right}, n = {n}.")
-    limits = stats.binomtest(right, n).proportion_ci(level, method=method)  # type: ignore[arg-type]
+    limits = stats.binomtest(right, n).proportion_ci(level, method=method)
     return Interval(right / n, float(limits.low), float(limits.high))

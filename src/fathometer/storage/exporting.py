@@ -39,7 +39,11 @@ def latex(evidence: Evidence) -> str:
         raise ValueError("There are no finished trials to tabulate yet.")
     metric = trials[0].scores[0]["metric"]
     settings = _varying(trials)
-    head = [name.rsplit(".", 1)[-1].replace("_", " ") for name in settings] + ["seeds", metric.replace("_", " "), "range"]
+    head = [name.rsplit(".", 1)[-1].replace("_", " ") for name in settings] + [
+        "seeds",
+        metric.replace("_", " "),
+        "range",
+    ]
     lines = [rf"\begin{{tabular}}{{{'l' * len(settings)}rrl}}", r"\toprule", _row(head), r"\midrule"]
     for group in cells(trials).values():
         values = pl.Series([row["value"] for t in group for row in t.scores if _main(row, metric)])

@@ -78,7 +78,9 @@ def _trial_row(record: Record) -> dict[str, Any]:
 
 def _curve_rows(record: Record) -> list[dict[str, Any]]:
     curve: Mapping[str, list[Any]] = record.outcome.get("curve", {})
-    return [{"key": record.key, **dict(zip(curve, values, strict=True))} for values in zip(*curve.values(), strict=True)]
+    return [
+        {"key": record.key, **dict(zip(curve, values, strict=True))} for values in zip(*curve.values(), strict=True)
+    ]
 
 
 def _probe_row(record: Record) -> dict[str, Any]:

@@ -22,8 +22,8 @@ class Trying(Study):
 
     tasks: tuple[Task, ...] = Field(min_length=1)
     models: tuple[Model, ...] = Field(min_length=1)
-    recipes: tuple[Recipe, ...] = Field((Recipe(),), min_length=1)
-    seeds: int = Field(3, ge=1)
+    recipes: tuple[Recipe, ...] = Field(default=(Recipe(),), min_length=1)
+    seeds: int = Field(default=3, ge=1)
 
     @property
     def question(self) -> str:

@@ -6,7 +6,7 @@ attention head with the right positions does it alone: the layout, not the copyi
 Reference: the modified copy task (lengths 10..100, ten symbols, a tenth of the strings noised), read exactly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
 import numpy as np
@@ -46,8 +46,8 @@ class Noise(Spec):
     """
 
     reading: Literal["R0", "R1", "R2", "R3", "R4", "R5"] = "R1"
-    share: float = Field(0.1, ge=0, le=1)
-    rate: float = Field(0.1, ge=0, le=1)
+    share: float = Field(default=0.1, ge=0, le=1)
+    rate: float = Field(default=0.1, ge=0, le=1)
     count: Literal["fixed", "each"] = "fixed"
 
 
@@ -61,21 +61,28 @@ class Copying(Task):
     """
 
     lengths: tuple[int, ...] = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-    symbols: int = Field(10, ge=2)
+    symbols: int = Field(default=10, ge=2)
     layout: Literal["mixed", "fixed_split"] = "mixed"
     noise: Noise = Noise()
     loss: Literal["output", "everything"] = "output"
-    strings: int | None = Field(None, ge=2)
-    ends: bool = Field(False, description="mark the beginning and the end of each sequence by a token of its own")
+    strings: int | None = Field(default=None, ge=2)
+    ends: bool = Field(
+        default=False, description="mark the beginning and the end of each sequence by a token of its own"
+    )
     unseen_lengths: tuple[int, ...] = ()
 
     @model_validator(mode="after")
     def _lengths_make_sense(self) -> Self:
         everything = self.lengths + self.unseen_lengths
-        if not self.lengths or min(everything) < 1:
+        if not self.lengths or min(self.lengths) < 1:
             raise ValueError(f"copying.lengths = {self.lengths}: give at least one length, each at least 1")
+        if min(everything) < 1:
+            raise ValueError(f"copying.unseen_lengths = {self.unseen_lengths}: each length must be at least 1")
         if len(set(everything)) < len(everything):
-            raise ValueError(f"copying.lengths = {everything}: each length may be named once, seen or unseen")
+            raise ValueError(
+                f"copying.lengths = {self.lengths}, unseen_lengths = {self.unseen_lengths}: "
+                f"each length may be named once, seen or unseen"
+            )
         return self
 
     def interface(self) -> Interface:
@@ -106,7 +113,10 @@ class Copying(Task):
         return self._lay_out(visible, answers, row_lengths, noised, left | right)
 
     def limits(self, split: str) -> Sequence[Limit]:
-        return [*self._chance(split), *self._shortcuts(split), *self._optima(split)]
+        share = self._share(split)
+        masses = {n: noisy_copying.position_masses(n, self._law(n), share) for n in self._lengths_of(split)}
+        strata = self._strata(split, masses)
+        return [*self._chance(split, strata), *self._shortcuts(split), *self._optima(split, strata, masses)]
 
     def _lengths_of(self, split: str) -> tuple[int, ...]:
         if split not in self.splits():
@@ -184,22 +194,23 @@ class Copying(Task):
             flipped_at = np.zeros(scored.shape, dtype=np.int64)
             flipped_at[rows, splits_at[rows] + columns] = flipped[rows, columns]
             strata |= {"noised": noised.astype(np.int64), "flipped": flipped_at}
+        inside = np.arange(scored.shape[1]) < whole[:, None] - 1
         return Batch(
-            inputs=tokens[:, :-1],
+            inputs=np.where(inside, tokens[:, :-1], PAD),
             targets=tokens[:, 1:],
             trained=(tokens[:, 1:] != PAD) & is_answer,
             scored=scored,
             lengths=whole - 1,
-            fed=np.pad(scored, ((0, 0), (1, 0)))[:, :-1] & (np.arange(scored.shape[1]) < whole[:, None] - 1),
+            fed=np.pad(scored, ((0, 0), (1, 0)))[:, :-1] & inside,
             sources=sources,
             strata=strata,
         )
 
-    def _chance(self, split: str) -> list[Limit]:
+    def _chance(self, split: str, strata: Sequence[str]) -> list[Limit]:
         """A uniform guess among the symbols."""
         lengths = self._lengths_of(split)
         rows: list[Limit] = []
-        for stratum in self._strata(split):
+        for stratum in strata:
             inside = [int(stratum.split("=")[1])] if stratum.startswith("length=") else lengths
             whole = float(np.mean([self.symbols**-n for n in inside]))
             rows += [
@@ -239,12 +250,11 @@ class Copying(Task):
         answered = np.cumsum(one_hot * after[:, :, None], axis=1)
         return (source - answered)[:, :, 1 : self.symbols + 1].argmax(axis=2) + 1
 
-    def _optima(self, split: str) -> list[Limit]:
+    def _optima(self, split: str, strata: Sequence[str], masses: Mapping[int, Array]) -> list[Limit]:
         """Exact scores of the best predictor for the task and, by stratum, of the best for the stratum alone."""
-        masses = {n: noisy_copying.position_masses(n, self._law(n), self._share(split)) for n in self._lengths_of(split)}
         together = np.concatenate(list(masses.values()))
         rows: list[Limit] = []
-        for stratum in self._strata(split):
+        for stratum in strata:
             inside = masses[int(stratum.split("=")[1])] if stratum.startswith("length=") else together
             within = STRATA.get(stratum, EVERYWHERE)
             optimal = noisy_copying.best_accuracy(inside, self.symbols, within)
@@ -268,9 +278,15 @@ class Copying(Task):
             exact = float(whole[of].mean())
             token = float((free[of] * lengths[of]).sum() / lengths[of].sum())
             rows += [
-                self._limit(split, stratum, "sequence_accuracy", "task_optimal", exact, "exact", "the likeliest string"),
-                self._limit(split, stratum, "free_sequence_accuracy", "task_optimal", exact, "exact", "the likeliest string"),
-                self._limit(split, stratum, "free_token_accuracy", "task_optimal", token, "exact", "copy what is visible"),
+                self._limit(
+                    split, stratum, "sequence_accuracy", "task_optimal", exact, "exact", "the likeliest string"
+                ),
+                self._limit(
+                    split, stratum, "free_sequence_accuracy", "task_optimal", exact, "exact", "the likeliest string"
+                ),
+                self._limit(
+                    split, stratum, "free_token_accuracy", "task_optimal", token, "exact", "copy what is visible"
+                ),
             ]
         return rows
 
@@ -279,18 +295,13 @@ class Copying(Task):
         number = self._flips(length) if self.noise.count == "fixed" else None
         return noisy_copying.Flips(on=side, number=number, rate=self.noise.rate, symbols=self.symbols)
 
-    def _strata(self, split: str) -> list[str]:
-        share = self._share(split)
-        strata = ["all", *(f"length={n}" for n in self._lengths_of(split))]
+    def _strata(self, split: str, masses: Mapping[int, Array]) -> list[str]:
+        """The strata that can occur."""
+        lengths = [f"length={n}" for n in self._lengths_of(split)]
         if self.noise.reading == "R0":
-            return strata
-        if share < 1:
-            strata.append("noised=0")
-        if share > 0:
-            strata.append("noised=1")
-        never = share == 0 or (self.noise.count == "each" and self.noise.rate == 0)
-        always = share == 1 and self.noise.rate == 1 and self.noise.reading != "R4"
-        return strata + ([] if always else ["flipped=0"]) + ([] if never else ["flipped=1"])
+            return ["all", *lengths]
+        mass = sum(states.sum(axis=(0, 3)) for states in masses.values())
+        return [*lengths, *(name for name, within in STRATA.items() if (mass * within).sum() > 0)]
 
     def _limit(
         self, split: str, stratum: str, metric: str, kind: LimitKind, value: float, source: LimitSource, by: str

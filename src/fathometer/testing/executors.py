@@ -31,9 +31,13 @@ def check_executor(make: Callable[[Path], Executor], root: Path, patience: float
     finally:
         executor.close()
     ended = [event.job for event in events if isinstance(event, Ended)]
-    assert sorted(job.items[0].key for job in ended) == sorted(job.items[0].key for job in jobs), "a job is not ended once"
+    assert sorted(job.items[0].key for job in ended) == sorted(job.items[0].key for job in jobs), (
+        "a job is not ended once"
+    )
     evidence = Folder(root).evidence()
-    assert all((record := evidence.get(trial.key)) and record.status == "done" for trial in trials), "a trial is missing"
+    assert all((record := evidence.get(trial.key)) and record.status == "done" for trial in trials), (
+        "a trial is missing"
+    )
     failed = evidence.get(broken.key)
     assert failed is not None and failed.status == "failed", "a job that cannot be run left no failed record"
     assert len(paces) == 2 and all(pace.step > 0 for pace in paces), "a rehearsal gave no pace"

@@ -87,7 +87,7 @@ def _check_limits(task: Task, batch: Batch, split: str) -> None:
         assert limit.split == split, f"a limit of {split!r} says it is of {limit.split!r}"
         assert limit.low <= limit.value <= limit.high, f"{limit} lies outside its own interval"
         if limit.metric in SHARES:
-            assert 0 <= limit.low and limit.high <= 1, f"{limit} is no share"
+            assert limit.low >= 0 and limit.high <= 1, f"{limit} is no share"
     keys = [(limit.stratum, limit.metric, limit.kind) for limit in limits]
     assert len(set(keys)) == len(keys), "a limit is given twice"
     for kind in ("chance", "task_optimal"):

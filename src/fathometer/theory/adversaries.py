@@ -30,9 +30,9 @@ def last_value(fit: Batch, test: Batch) -> Array:
 
 def majority_so_far(fit: Batch, test: Batch) -> Array:
     """The input seen most often so far, among those that can be answers."""
-    counts = _prefix_counts(test, _classes(fit))
-    counts[:, :, ~_answers(fit)] = -1
-    return counts.argmax(axis=2)
+    counts = _prefix_counts(test, max(_classes(fit), _classes(test)))
+    answers = np.unique(fit.targets[fit.scored])
+    return answers[counts[:, :, answers].argmax(axis=2)]
 
 
 def bag_of_symbols(fit: Batch, test: Batch) -> Array:
@@ -84,10 +84,6 @@ def _length_and_position(batch: Batch) -> Array:
 
 def _classes(batch: Batch) -> int:
     return int(max(batch.inputs.max(), batch.targets.max())) + 1
-
-
-def _answers(batch: Batch) -> Array:
-    return np.bincount(batch.targets[batch.scored], minlength=_classes(batch)) > 0
 
 
 def _prefix_counts(batch: Batch, classes: int) -> Array:

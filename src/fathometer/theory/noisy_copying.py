@@ -19,9 +19,10 @@ Mass = NDArray[np.float64]
 class Flips:
     """How noise falls on a string of ``n`` symbols that has been chosen to be noised.
 
-    ``on``: ``input`` or ``target`` (one side, each position flipped or not), ``source`` (both sides alike), ``anywhere``
-    (among all 2n symbols), ``both`` (each side by itself). ``number`` flips are spread evenly, or with ``number`` None
-    each symbol flips with probability ``rate``. A flipped symbol becomes one of the ``symbols - 1`` others.
+    ``on``: ``input`` or ``target`` (one side, each position flipped or not), ``source`` (both sides alike),
+    ``anywhere`` (among all 2n symbols), ``both`` (each side by itself). ``number`` flips are spread evenly, or with
+    ``number`` None each symbol flips with probability ``rate``. A flipped symbol becomes one of the ``symbols - 1``
+    others.
     """
 
     on: str
@@ -98,9 +99,7 @@ def mismatch_counts(n: int, flips: Flips) -> Mass:
     algebra = _Algebra(flips)
     prefix = algebra.prefixes(n)
     whole = algebra.total(n)
-    return np.array(
-        [comb(n, m) * algebra.last(prefix[n][m]) / whole if m in prefix[n] else 0.0 for m in range(n + 1)]
-    )
+    return np.array([comb(n, m) * algebra.last(prefix[n][m]) / whole if m in prefix[n] else 0.0 for m in range(n + 1)])
 
 
 def entropy_of_chance(symbols: int) -> float:

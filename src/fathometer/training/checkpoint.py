@@ -23,10 +23,10 @@ class Progress:
 
 
 class Checkpoint:
-    """One trial's checkpoint file, written at most every so many seconds and never for more than 5% of the time."""
+    """One trial's checkpoint file, written at most every so many seconds and for at most a share of the time."""
 
-    def __init__(self, path: Path, every: float = 10.0) -> None:
-        self.path, self.every = path, every
+    def __init__(self, path: Path, every: float = 10.0, share: float = 0.05) -> None:
+        self.path, self.every, self.share = path, every, share
         self._written = time.monotonic()
 
     def due(self) -> bool:
@@ -41,7 +41,7 @@ class Checkpoint:
             tensors |= {f"optimiser/{index}/{name}": value.detach().clone() for name, value in state.items()}
         write_whole(self.path, save(tensors, {"progress": json.dumps(asdict(progress))}))
         self._written = time.monotonic()
-        self.every = max(self.every, 20 * (self._written - started))
+        self.every = max(self.every, (self._written - started) / self.share)
 
     def load(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> Progress | None:
         """Puts network and optimiser back; None, with both untouched, when there is no whole file."""

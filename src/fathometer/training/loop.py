@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from fathometer.core.interface import Batch
 from fathometer.core.model import Model
-from fathometer.core.record import Status
 from fathometer.core.recipe import Recipe
+from fathometer.core.record import Status
 from fathometer.core.streams import seed_of
 from fathometer.core.trial import Trial
 from fathometer.evaluation.answers import outputs
@@ -38,7 +38,10 @@ class Trained:
 
 
 def run(
-    trial: Trial, device: str = "cpu", checkpoint: Checkpoint | None = None, on_step: Callable[[int], None] | None = None
+    trial: Trial,
+    device: str = "cpu",
+    checkpoint: Checkpoint | None = None,
+    on_step: Callable[[int], None] | None = None,
 ) -> Trained:
     """Trains, validates and tests a trial. Equal trials on like machines end in equal bits, interrupted or not."""
     with steady():
@@ -128,9 +131,7 @@ class _Run:
             group["lr"] = self.recipe.learning_rate(step)
         self.network.train()
         batch = self.samples.batch(step)
-        self.pending.append(
-            train_step(self.network, self.trial.model, self.optimiser, self.recipe, batch, self.device)
-        )
+        self.pending.append(train_step(self.network, self.trial.model, self.optimiser, self.recipe, batch, self.device))
         self.progress.step += 1
         if self.on_step:
             self.on_step(self.progress.step)

@@ -32,7 +32,7 @@ class PairedDifference(Claim):
     worse: dict[str, Any]
     metric: str = "token_accuracy"
     stratum: str = "all"
-    matters: float = Field(0.5, ge=0, description="smallest difference of interest, in log odds")
+    matters: float = Field(default=0.5, ge=0, description="smallest difference of interest, in log odds")
 
     def judge(self, evidence: Evidence) -> Verdict:
         better, worse = self._by_seed(evidence, self.better), self._by_seed(evidence, self.worse)

@@ -24,7 +24,7 @@ class SolveRate(Claim):
     at_least: float = Field(gt=0, lt=1)
     metric: str = "token_accuracy"
     stratum: str = "all"
-    tolerance: float = Field(0.01, gt=0)
+    tolerance: float = Field(default=0.01, gt=0)
 
     def judge(self, evidence: Evidence) -> Verdict:
         trials = evidence.trials(self.where)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pydantic import Field
 from scipy import stats
 
 from fathometer.core.claim import Claim, Verdict
@@ -18,7 +19,7 @@ class WithinLimits(Claim):
     limit.
     """
 
-    where: dict[str, Any] = {}
+    where: dict[str, Any] = Field(default_factory=dict)
     metric: str = "token_accuracy"
 
     def judge(self, evidence: Evidence) -> Verdict:
