@@ -1,5 +1,6 @@
 """The driver: what ends in the folder depends on the study alone, not on order, workers, deaths or restarts."""
 
+import os
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -198,3 +199,23 @@ def test_two_drivers_on_one_folder_lose_nothing(undisturbed: dict[str, str], tmp
 
     evidence: Any = drive(Climb(), folder, Interfering(folder, 2, random.Random(0)))
     assert _outcomes(evidence) == undisturbed
+
+
+def test_work_that_gets_further_between_deaths_is_no_poison(tmp_path: Path) -> None:
+    folder = Folder.create(tmp_path / "r", {"study": {"name": "climb"}})
+
+    class Interrupted(LuckyExecutor):
+        deaths = 0
+
+        def wait(self, seconds: float) -> list[Event]:
+            if self.jobs and self.jobs[0].items[0].kind == "trial" and self.deaths < 6:
+                self.deaths += 1
+                path = folder.checkpoint_path(self.jobs[0].items[0].key)
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(str(self.deaths))
+                os.utime(path, ns=(self.deaths, self.deaths))
+                return [Lost(self.jobs.pop(0), "the worker died (signal 9)")]
+            return super().wait(seconds)
+
+    evidence = drive(Climb(seeds=1), folder, Interrupted(folder, 1, random.Random(0)))
+    assert {record.status for record in evidence} == {"done"}

@@ -688,3 +688,19 @@ def test_the_shortcut_of_clean_copying_is_what_counting_scores_over_all_strings(
     shortcut = limit_table(task, "in_distribution")["shortcut", "token_accuracy", "all"]
     assert shortcut.by == "symbols not yet answered"
     assert shortcut.value == pytest.approx(right / 4**5, abs=4 * (0.25 / 16_000) ** 0.5)
+
+
+@pytest.mark.parametrize("count", ["each", "fixed"])
+def test_the_visible_symbol_wins_an_exact_tie(count):
+    task = Copying(lengths=(10,), noise=Noise(rate=0.9, count=count))
+    optimum = {
+        limit.stratum: limit.value
+        for limit in task.limits("noised")
+        if (limit.metric, limit.kind) == ("token_accuracy", "task_optimal")
+    }
+    assert optimum["flipped=0"] == 1.0
+
+
+def test_an_empty_draw_is_refused():
+    with pytest.raises(ValueError, match="asked to draw 0 examples: ask for one or more"):
+        Copying().draw(np.random.default_rng(0), 0, "clean")

@@ -31,9 +31,9 @@ Posteriors = list[dict[int, int]]
 
 READINGS = ("input", "target", "source", "anywhere", "both")
 SHARES = (Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(1))
-RATES = (Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(4, 5), Fraction(1))
+RATES = (Fraction(0), Fraction(1, 2), Fraction(4, 5), Fraction(1))
 SIZES = ((1, 2), (1, 4), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3), (4, 2))
-COUNTED = [(n, symbols, number) for n, symbols in SIZES for number in range(1, n + 1)] + [(4, 3, 2)]
+COUNTED = [(n, symbols, number) for n, symbols in SIZES for number in range(1, n + 1)]
 RATED = [(n, symbols, rate) for n, symbols in SIZES for rate in RATES]
 EVERYWHERE = frozenset(product((0, 1), repeat=2))
 STRATA = {
@@ -188,6 +188,11 @@ def test_scores_with_a_fixed_number_of_flips_equal_those_of_every_pattern(on, n,
     compare_with_every_pattern(on, n, symbols, number, Fraction(1, 10))
 
 
+@pytest.mark.parametrize("on", ["input", "both"])
+def test_scores_with_two_flips_among_four_of_three_symbols_equal_those_of_every_pattern(on):
+    compare_with_every_pattern(on, 4, 3, 2, Fraction(1, 10))
+
+
 @pytest.mark.parametrize("on", READINGS)
 @pytest.mark.parametrize(("n", "symbols", "rate"), RATED)
 def test_scores_with_symbols_flipped_one_by_one_equal_those_of_every_pattern(on, n, symbols, rate):
@@ -291,7 +296,6 @@ def test_published_loss_floors(on, rate, share, wanted):
     assert best_loss(masses, 10, np.ones((2, 2))) == pytest.approx(wanted, abs=5e-4 if wanted > 0.1 else 5e-5)
 
 
-@pytest.mark.xfail(raises=OverflowError, strict=True, reason="the number of strings exceeds the largest float")
 def test_whole_strings_of_any_length_have_an_optimum():
     flips = Flips(on="input", number=None, rate=0.001, symbols=10)
     assert best_sequence_accuracy(400, flips, 0.5) == pytest.approx(0.5 + 0.5 * 0.999**400)

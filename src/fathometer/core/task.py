@@ -35,7 +35,7 @@ class Task(Named):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, n: int, split: str) -> Batch:
-        """``n`` examples of a split."""
+        """``n`` examples of a split, at least one."""
 
     @abstractmethod
     def limits(self, split: str) -> Sequence[Limit]:

@@ -17,7 +17,7 @@ from fathometer.execution.jobs import Ended, Executor, Item, Job, Lost, Recorded
 from fathometer.storage.folder import Folder, FolderError
 
 LOSSES_ALLOWED = 3
-"""A piece of work on which this many workers died is recorded as failed."""
+"""Work on which so many workers died in a row, none getting further than the last, is recorded as failed."""
 
 
 @dataclass
@@ -91,7 +91,7 @@ class _Drive:
     ) -> None:
         self.study, self.folder, self.executor, self.notify = study, folder, executor, notify
         self.flying: list[Job] = []
-        self.losses: dict[str, int] = {}
+        self.losses: dict[str, tuple[int | None, int]] = {}
         evidence = folder.evidence()
         self.again = {r.key for r in evidence if r.status != "done"} if retry else set[str]()
         self.planned: list[str] = []
@@ -147,13 +147,23 @@ class _Drive:
         if not unfinished:
             return
         item = unfinished[0]
-        self.losses[item.key] = self.losses.get(item.key, 0) + 1
+        reached = self._reached(item)
+        before, count = self.losses.get(item.key, (None, 0))
+        count = count + 1 if reached == before else 1
+        self.losses[item.key] = reached, count
         self.state.notes.append(f"{item.kind} {item.key[:8]}: {event.reason}; done again")
-        if self.losses[item.key] >= LOSSES_ALLOWED:
+        if count >= LOSSES_ALLOWED:
             reason = f"{event.reason}, {LOSSES_ALLOWED} times"
             outcome = {"scores": [], "error": reason, "reason": reason}
             self.folder.write(Record(item.key, item.kind, item.attempt, "failed", item.spec, outcome))
             self.again.discard(item.key)
+
+    def _reached(self, item: Item) -> int | None:
+        """Names the checkpoint that the work has got to: work that gets further between deaths is no poison."""
+        try:
+            return self.folder.checkpoint_path(item.key).stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
 
     def _tell(self) -> None:
         if self.notify:

@@ -29,7 +29,7 @@ class Trying(Study):
     def question(self) -> str:
         tasks = sorted({task.name for task in self.tasks})
         models = sorted({model.name for model in self.models})
-        return f"How well do {_list(models)} learn {_list(tasks)}?"
+        return f"How well {'does' if len(models) == 1 else 'do'} {_list(models)} learn {_list(tasks)}?"
 
     def wanted(self, evidence: Evidence) -> Sequence[Trial | Measurement]:
         return self._trials

@@ -103,6 +103,8 @@ class Copying(Task):
         return None if self.strings is None else self.strings * len(self.lengths)
 
     def draw(self, rng: np.random.Generator, n: int, split: str) -> Batch:
+        if n < 1:
+            raise ValueError(f"copying was asked to draw {n} examples: ask for one or more.")
         lengths = np.array(self._lengths_of(split))
         row_lengths = lengths[(np.arange(n) + rng.integers(len(lengths))) % len(lengths)]
         clean = rng.integers(1, self.symbols + 1, (n, int(lengths.max())))

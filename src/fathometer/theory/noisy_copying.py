@@ -7,12 +7,15 @@ counts them; the rest is bookkeeping of probability mass.
 """
 
 from dataclasses import dataclass
-from math import comb, log
+from math import comb, exp, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
 
 Mass = NDArray[np.float64]
+
+TIE = 1e-9
+"""Relative difference below which two masses are the same number, rounded apart."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,11 @@ def best_accuracy(masses: Mass, symbols: int, within: Mass, aim: Mass | None = N
     """Token accuracy inside the stratum ``within`` of the predictor that is best inside ``aim`` (default: everywhere).
 
     Both are 0/1 masks of shape ``(2, 2)`` over (noised, flipped). The choice in each state is to copy the visible
-    symbol or to name one of the others.
+    symbol or to name one of the others; it copies where both are as likely.
     """
     aimed = masses * (np.ones((2, 2)) if aim is None else aim)[None, :, :, None]
     mismatch, match = aimed.sum(axis=(1, 2)).T
-    copies = match >= mismatch / (symbols - 1)
+    copies = match >= mismatch / (symbols - 1) * (1 - TIE)
     inside = masses * within[None, :, :, None]
     mismatch, match = inside.sum(axis=(1, 2)).T
     return min(1.0, float(np.where(copies, match, mismatch / (symbols - 1)).sum() / inside.sum()))
@@ -80,8 +83,8 @@ def best_sequence_accuracy(n: int, flips: Flips, share: float) -> float:
     """
     by_count = share * mismatch_counts(n, flips)
     by_count[0] += 1 - share
-    patterns = [comb(n, m) * (flips.symbols - 1) ** m for m in range(n + 1)]
-    return min(1.0, float(max(mass / number for mass, number in zip(by_count, patterns, strict=True))))
+    bets = [log(mass) - log(comb(n, m)) - m * log(flips.symbols - 1) for m, mass in enumerate(by_count) if mass > 0]
+    return min(1.0, exp(max(bets)))
 
 
 def free_accuracy(n: int, flips: Flips, share: float) -> float:
@@ -95,7 +98,7 @@ def mismatch_counts(n: int, flips: Flips) -> Mass:
     """Probability of 0, 1, ..., n mismatches in a noised string."""
     if flips.number is None:
         p = sum(weight for match, _, weight in _iid_types(flips) if not match)
-        return np.array([comb(n, m) * p**m * (1 - p) ** (n - m) for m in range(n + 1)])
+        return np.array([_binomial(n, m, p) for m in range(n + 1)])
     algebra = _Algebra(flips)
     prefix = algebra.prefixes(n)
     whole = algebra.total(n)
@@ -121,13 +124,20 @@ def _iid_types(flips: Flips) -> list[tuple[int, int, float]]:
     return [(1, 0, (1 - p) ** 2), (0, 1, 2 * p * (1 - p)), (1, 1, p * p * other), (0, 1, p * p * (1 - other))]
 
 
+def _binomial(n: int, m: int, p: float) -> float:
+    """Probability of ``m`` in ``n``, by logarithms where the factors leave the range of floats."""
+    if p in (0.0, 1.0):
+        return float(m == n * p)
+    return exp(log(comb(n, m)) + m * log(p) + (n - m) * log1p(-p))
+
+
 def _iid_masses(n: int, flips: Flips) -> Mass:
     types = _iid_types(flips)
     p = sum(weight for match, _, weight in types if not match)
     masses = np.zeros((_state(n, 0), 2, 2))
     for j in range(n):
         for m in range(j + 1):
-            reached = comb(j, m) * p**m * (1 - p) ** (j - m)
+            reached = _binomial(j, m, p)
             for match, flipped, weight in types:
                 masses[_state(j, m), flipped, match] += reached * weight
     return masses
