@@ -1,1 +1,0 @@
-"""Starts: where weights come from when they are not fresh; one source a file."""
