@@ -20,17 +20,14 @@ from fathometer.core.naming import camel_case, nearest
 FOLDERS = {
     "task": "fathometer.tasks",
     "model": "fathometer.models",
-    "start": "fathometer.starts",
     "probe": "fathometer.probing",
     "claim": "fathometer.statistics.claims",
     "study": "fathometer.studies",
 }
 """The package whose files are the registry of each kind."""
 
-ENTRY_POINT_GROUPS = {kind: f"fathometer.{kind}s" for kind in ("task", "model", "probe", "claim")} | {
-    "study": "fathometer.studies",
-    "start": "fathometer.starts",
-}
+KINDS = (*FOLDERS, "start")
+"""Every kind; starts have no folder of their own yet and are named as ``package.module:Name`` or ``file.py:Name``."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Origin:
 def entries(kind: str) -> list[Entry]:
     """Every name of this kind that ships with the package or is offered by an installed one."""
     found = {entry.name: entry for entry in _folder_entries(kind)}
-    for point in entry_points(group=ENTRY_POINT_GROUPS[kind]):
+    for point in entry_points(group="fathometer.studies" if kind == "study" else f"fathometer.{kind}s"):
         package = point.dist.name if point.dist else point.module
         found.setdefault(point.name, Entry(point.name, kind, f"from the package {package}", point.module, point.attr))
     return sorted(found.values(), key=lambda entry: entry.name)
@@ -101,8 +98,8 @@ def file_hash(path: Path) -> str:
 
 
 def _folder_entries(kind: str) -> Iterator[Entry]:
-    package = FOLDERS[kind]
-    spec = importlib.util.find_spec(package)
+    package = FOLDERS.get(kind)
+    spec = importlib.util.find_spec(package) if package else None
     folders = (spec.submodule_search_locations or []) if spec else []
     for folder in folders:
         for file in sorted(Path(folder).glob("*.py")):
