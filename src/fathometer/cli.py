@@ -86,7 +86,9 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A name that `
 
 @app.command()
 def run(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or file.py:Name.")],
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="A study's name, file.py:Name, or a results folder to go on with.")
+    ],
     scale: Annotated[Scale, typer.Option("--scale", help="How much to spend.")] = Scale.smoke,
     to: To = None,
     workers: Workers = None,
@@ -96,9 +98,12 @@ def run(
     retry: Retry = False,
 ) -> None:
     """Run a study, or go on with it, and write its report."""
-    from fathometer.laboratory import find_study
+    from fathometer.laboratory import find_study, study_in
 
-    _run(find_study(study, scale.value, seed), to, workers, device.value, dry_run, retry)
+    if Path(study).is_dir():
+        _run(study_in(Path(study)), Path(study), workers, device.value, dry_run, retry)
+    else:
+        _run(find_study(study, scale.value, seed), to, workers, device.value, dry_run, retry)
 
 
 @app.command("try")

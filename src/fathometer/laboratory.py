@@ -171,6 +171,14 @@ def find_study(study: Study | str, scale: Scale = "smoke", seed: int = 0) -> Stu
     return cls(scale=scale, seed=seed)
 
 
+def study_in(root: Path) -> Study:
+    """The study that a results folder belongs to. Raises ValueError when its code is not installed here."""
+    study = study_of(Folder(root))
+    if study is None:
+        raise ValueError(f"The study of {root} cannot be run here: install or bring back the code that it names.")
+    return study
+
+
 def default_folder(study: Study) -> Path:
     """Where the results of a study go when nobody says: the same place for the same question."""
     name = study.name.rsplit(":", 1)[-1]

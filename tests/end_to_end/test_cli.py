@@ -179,3 +179,25 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tiny: str, tmp_path: Path) -
     assert "records are safe; the same command goes on from there" in out
     assert "Traceback" not in errors
     assert fathom(*command[3:]).returncode == 0
+
+
+@pytest.mark.slow
+def test_two_drivers_on_one_folder_end_in_the_same_records(results: Results, tiny: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fathometer.cli", "run", tiny, "--to", str(tmp_path / "r"), "--workers", "1"]
+    drivers = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    for driver in drivers:
+        _, errors = driver.communicate(timeout=300)
+        assert driver.returncode == 0, errors.decode()
+    expected = {record.key: record.digest() for record in results.evidence()}
+    found = Results(tmp_path / "r")
+    assert {record.key: record.digest() for record in found.evidence()} == expected
+    assert not found.folder.problems
+    assert len(list((tmp_path / "r" / "records").glob("*/*.json"))) == len(expected)
+
+
+def test_a_results_folder_names_its_own_study(results: Results) -> None:
+    root = str(results.folder.root)
+    assert results.folder.manifest["command"] == f"fathom run {root}"
+    told = fathom("run", root, "--dry-run")
+    assert told.returncode == 0, told.stderr
+    assert "0 trials still to train" in told.stdout

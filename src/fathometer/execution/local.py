@@ -33,7 +33,6 @@ class LocalExecutor:
     def __init__(self, root: Path, workers: int, device: str = "cpu", checkpoint_every: float = 10.0) -> None:
         self.workers = workers
         self._root, self._device, self._checkpoint_every = root, device, checkpoint_every
-        self._cores = available_cores()
         self._pool: list[_Process | None] = [None] * workers
         self._queue: list[Job] = []
         self._lines: queue.Queue[tuple[_Process, dict[str, Any] | None]] = queue.Queue()
@@ -89,8 +88,7 @@ class LocalExecutor:
     def _process(self, slot: int) -> "_Process":
         process = self._pool[slot]
         if process is None:
-            core = self._cores[slot % len(self._cores)] if self.workers <= len(self._cores) else None
-            process = _Process(self._root, slot, self._device, core, self._checkpoint_every, self._lines)
+            process = _Process(self._root, slot, self._device, self._checkpoint_every, self._lines)
             self._pool[slot] = process
         return process
 
@@ -122,16 +120,14 @@ class LocalExecutor:
 class _Process:
     """One worker process and what it is doing."""
 
-    def __init__(
-        self, root: Path, slot: int, device: str, core: int | None, checkpoint_every: float, lines: "queue.Queue[Any]"
-    ) -> None:
+    def __init__(self, root: Path, slot: int, device: str, checkpoint_every: float, lines: "queue.Queue[Any]") -> None:
         self.slot = slot
         self.job: Job | None = None
         self.rehearsing: int | None = None
         self.log = root / "logs" / f"worker-{slot}.log"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "fathometer.execution.worker", str(root), "--device", device]
-        command += ["--checkpoint-every", str(checkpoint_every)] + ([] if core is None else ["--core", str(core)])
+        command += ["--checkpoint-every", str(checkpoint_every)]
         with self.log.open("ab") as log:
             self.popen = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=os.environ | ONE_THREAD

@@ -1,4 +1,4 @@
-"""Worker: does jobs one after another in one process on one core, and writes each record itself.
+"""Worker: does jobs one after another in one process with one thread, and writes each record itself.
 
 Nothing raises for a piece of work: a failure is a record with its traceback. As a program it reads jobs from standard
 input and answers on standard output, a JSON line each, and ends at once when its driver is gone.
@@ -153,14 +153,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="fathometer.execution.worker")
     parser.add_argument("root", type=Path)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--core", type=int, default=None)
     parser.add_argument("--checkpoint-every", type=float, default=10.0)
     options = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what user code prints must not mix with the answers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if options.core is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {options.core})
     requests: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
 

@@ -15,7 +15,7 @@ PALETTE = ["#3b7dd8", "#e07b39", "#2a9d78", "#b5548f", "#8a6fd1", "#b58900", "#5
 LIMIT_DASHES = {"task_optimal": [1, 0], "shortcut": [6, 3], "chance": [2, 3]}
 """The limits that figures show, and their line."""
 
-LIMIT_GREYS = ["#5b6470", "#8b949f", "#b3bac3"]
+LIMIT_GREYS = ["#66707d", "#8b949f", "#a9b1bb"]
 
 LIMIT_NAMES = {"task_optimal": "best possible", "shortcut": "best shortcut", "chance": "chance"}
 

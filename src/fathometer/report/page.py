@@ -119,7 +119,9 @@ def render(reading: Reading, figures: Sequence[Figure]) -> str:
 
 
 def command_line(study: Study, to: Path) -> str:
-    """The command that does, or goes on with, this run."""
+    """The command that does, or goes on with, this run: by the study's name where that says it all."""
+    if study != type(study).model_construct(scale=study.scale, seed=study.seed) or ":" in study.name:
+        return shlex.join(["fathom", "run", str(to)])
     words = ["fathom", "run", study.name, "--scale", study.scale, "--to", str(to)]
     return shlex.join(words + (["--seed", str(study.seed)] if study.seed else []))
 

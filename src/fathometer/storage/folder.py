@@ -7,6 +7,7 @@ that cannot be trusted is named, and set aside when somebody next writes here; i
 import errno
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,8 @@ class Folder:
                 number += 1
                 place = place.with_name(f"{problem.path.name}.{number}")
             place.parent.mkdir(exist_ok=True)
-            problem.path.replace(place)
+            with suppress(FileNotFoundError):  # another driver was faster
+                problem.path.replace(place)
             self._seen.pop(problem.path.name, None)
         return moved
 
