@@ -18,7 +18,7 @@ check: $(VENV)/ready-to-test
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 docs: $(VENV)/ready-to-test
 	$(BIN)/mkdocs serve

@@ -105,7 +105,7 @@ def test_doctor_finds_this_machine_well() -> None:
         (["show", "transformr"], "Nothing is named 'transformr': did you mean 'transformer'"),
         (["try", "copying", "transformer", "dept=1"], "'dept': did you mean 'depth'"),
         (["try", "copying", "transformer", "heads=3"], "heads = 3 does not divide width = 64"),
-        (["try", "copying", "transformer", "lengths=5,10"], "lengths = 5"),
+        (["try", "copying", "transformer", "lengths=5,10"], "lengths = 5: takes a list: write [5,10]"),
         (["try", "copying", "transformer", "positions.longest=4", "lengths=[5]"], "positions.longest = 4 is shorter"),
         (["try", "copying"], "Missing argument"),
         (["status", "nowhere"], "nowhere is no results folder"),

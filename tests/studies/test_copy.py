@@ -56,10 +56,10 @@ def test_every_claim_can_be_supported_and_refuted() -> None:
         "heads_help_at_smallest_depth": "supported",
         "depth_helps_with_fewest_heads": "inconclusive",
         "fixed_delimiter_is_easier": "supported",
-        "one_layer_can_learn_it": "supported",
+        "shallowest_can_learn_it": "supported",
         "nothing_beats_the_noise": "supported",
     }
     against = {verdict.claim: verdict.decision for verdict in reversed_}
     assert against["heads_help_at_smallest_depth"] == against["fixed_delimiter_is_easier"] == "refuted"
-    assert against["one_layer_can_learn_it"] == "inconclusive"
+    assert against["shallowest_can_learn_it"] == "inconclusive"
     assert {v.claim: v.decision for v in leaking}["nothing_beats_the_noise"] == "refuted"

@@ -165,6 +165,8 @@ def _explain_one(cls: type[Spec], detail: ErrorDetails) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     if not where or detail["type"] == "value_error":
         return message if not where else f"{title(cls)}.{where}: {message}"
+    if detail["type"] == "tuple_type":
+        message = "takes a list: write [5,10], or [5] for one"
     return f"{title(cls)}.{where} = {value}: {message[0].lower() + message[1:]}."
 
 

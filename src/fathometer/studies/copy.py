@@ -92,7 +92,7 @@ class Copy(Study):
                 better=cell(shallow, few) | {"task.layout": "fixed_split"}, worse=cell(shallow, few),
             ),
             named(
-                "claim", "solve_rate", identifier="one_layer_can_learn_it",
+                "claim", "solve_rate", identifier="shallowest_can_learn_it",
                 statement=f"{_layers(shallow).capitalize()} with {_heads(many)} learns to copy as well as the noise "
                 f"allows, at least a third of the time.",
                 where=cell(shallow, many), at_least=1 / 3,
