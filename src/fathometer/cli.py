@@ -48,7 +48,7 @@ Workers = Annotated[int | None, typer.Option("--workers", min=0, help="Processes
 OnDevice = Annotated[Device, typer.Option("--device", help="Where networks live.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The first of the seeds.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done, and what it would cost.")]
-Retry = Annotated[bool, typer.Option("--retry", help="Do failed and diverged work again.")]
+Retry = Annotated[bool, typer.Option("--retry", help="Do failed work again.")]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")]
 
 
@@ -56,7 +56,7 @@ def main() -> None:
     """Runs the command line; every error a user can mend is one sentence and exit code 2."""
     try:
         app()
-    except (ValueError, LookupError) as error:
+    except (ValueError, LookupError, ImportError, OSError) as error:
         text = error.args[0] if isinstance(error, LookupError) and error.args else error
         typer.echo(f"fathom: {text}", err=True)
         sys.exit(2)
@@ -125,7 +125,13 @@ def try_(
     from fathometer.studies.composing import compose
 
     models = [word for word in words if "=" not in word]
-    settings = dict(_setting(word) for word in words if "=" in word)
+    given = [_setting(word) for word in words if "=" in word]
+    settings = dict(given)
+    for name, _ in given:
+        if sum(other == name for other, _ in given) > 1:
+            raise ValueError(f"{name!r} is given twice: sweep over values as in {name}=1,2")
+        if name in ("seeds", "seed", "workers", "device", "to"):
+            raise ValueError(f"{name!r} is an option: write --{name} {dict(given)[name][0]}")
     _run(compose(task, models, settings, seeds, seed), to, workers, device.value, dry_run, retry)
 
 
@@ -139,7 +145,7 @@ def status(folder: Directory) -> None:
     from fathometer.storage.folder import Folder
 
     reading = read(Folder(folder))
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     failed = sum(record.status == "failed" for record in reading.evidence)
     diverged = sum(record.status == "diverged" for record in reading.evidence)
     known = len(reading.wanted) - reading.open_count
@@ -200,7 +206,7 @@ def _run(study: "Study", to: Path | None, workers: int | None, device: str, dry_
     from fathometer import laboratory
     from fathometer.live import LiveView, duration, verdict_table
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     if dry_run:
         cost = laboratory.estimate(study, to, workers, device)
         console.print(f"{study.name}: {study.question}")
@@ -211,8 +217,8 @@ def _run(study: "Study", to: Path | None, workers: int | None, device: str, dry_
         )
         return
     folder = laboratory.open_folder(study, to)
-    for problem in folder.set_aside():
-        console.print(f"[yellow]Set aside: {problem.path.name}: {problem.reason}. It will be done again.[/yellow]")
+    for problem in folder.removed:
+        console.print(f"Set aside: {problem.path.name}: {problem.reason}. It will be done again.", style="yellow")
     console.print(f"{study.question}\nResults go to {folder.root}", soft_wrap=True)
     try:
         with LiveView(study, console) as view:

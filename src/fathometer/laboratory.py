@@ -105,8 +105,8 @@ def run(
 ) -> Results:
     """Runs a study, or goes on with it, until all that it wants is known.
 
-    ``workers`` counts processes, one a core by default; 0 runs everything in this process. ``retry`` tries failed and
-    diverged work again.
+    ``workers`` counts processes, one a core by default; 0 runs everything in this process. ``retry`` tries failed
+    work again.
     """
     from fathometer.evaluation.numerics import pick_device
     from fathometer.execution.driver import drive
@@ -114,12 +114,12 @@ def run(
     from fathometer.execution.local import LocalExecutor, available_cores
 
     asked = find_study(study, scale, seed)
-    folder = open_folder(asked, to)
     device = pick_device(device)
     if workers is None:
         workers = len(available_cores()) if device == "cpu" else 1
     if workers < 0:
         raise ValueError(f"workers = {workers}: give 0 to run in this process, or the number of processes.")
+    folder = open_folder(asked, to)
     executor = LocalExecutor(folder.root, workers, device) if workers else InlineExecutor(folder.root, device)
     try:
         drive(asked, folder, executor, retry, notify)
@@ -153,7 +153,9 @@ def estimate(study: Study, to: Path | str | None = None, workers: int | None = N
     from fathometer.execution.local import available_cores
 
     device = pick_device(device)
-    workers = workers or (len(available_cores()) if device == "cpu" else 1)
+    if workers is None:
+        workers = len(available_cores()) if device == "cpu" else 1
+    workers = max(1, workers)
     root = Path(to) if to else default_folder(study)
     evidence = Folder(root).evidence() if root.exists() else Evidence()
     wanted, trials = open_trials(study, evidence)
@@ -188,9 +190,14 @@ def default_folder(study: Study) -> Path:
 
 
 def open_folder(study: Study, to: Path | str | None = None) -> Folder:
-    """The study's results folder, made when it is new; what cannot be trusted in it is set aside."""
+    """The study's results folder, made when it is new; what cannot be trusted in it is set aside and named.
+
+    A study that cannot be planned raises its error before anything is written.
+    """
     root = Path(to) if to else default_folder(study)
+    study.wanted(Evidence())
     manifest = {
+        "key": study.key,
         "study": encode(study),
         "question": study.question,
         "source": study.source,
@@ -199,4 +206,5 @@ def open_folder(study: Study, to: Path | str | None = None) -> Folder:
     }
     folder = Folder.create(root, manifest)
     folder.check_writable()
+    folder.set_aside()
     return folder

@@ -42,7 +42,7 @@ class LiveView:
         """Shows where the run stands."""
         left = self._seconds_left(state)
         for note in state.notes[self._told :]:
-            self.console.print(f"[yellow]{note}[/yellow]")
+            self.console.print(note, style="yellow")
         self._told = len(state.notes)
         if self._live:
             self._live.update(self._panel(state, left))

@@ -105,7 +105,7 @@ def _outcomes(evidence: Evidence) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder = Folder.create(tmp_path_factory.mktemp("undisturbed") / "r", {"study": {"name": "climb"}})
+    folder = Folder.create(tmp_path_factory.mktemp("undisturbed") / "r", {"key": "climb", "study": {"name": "climb"}})
     return _outcomes(drive(Climb(), folder, LuckyExecutor(folder, 1, random.Random(0))))
 
 
@@ -114,7 +114,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_order_workers_and_deaths_change_nothing(
     undisturbed: dict[str, str], tmp_path_factory: pytest.TempPathFactory, workers: int, seed: int, losses: int
 ) -> None:
-    folder = Folder.create(tmp_path_factory.mktemp("run") / "r", {"study": {"name": "climb"}})
+    folder = Folder.create(tmp_path_factory.mktemp("run") / "r", {"key": "climb", "study": {"name": "climb"}})
     executor = LuckyExecutor(folder, workers, random.Random(seed), losses)
     assert _outcomes(drive(Climb(), folder, executor)) == undisturbed
     assert len(set(executor.done)) == len(executor.done), "work was done twice"
@@ -126,7 +126,7 @@ def test_order_workers_and_deaths_change_nothing(
 def test_any_part_of_the_records_grows_to_the_same_whole(
     undisturbed: dict[str, str], tmp_path_factory: pytest.TempPathFactory, keep: set[int]
 ) -> None:
-    folder = Folder.create(tmp_path_factory.mktemp("part") / "r", {"study": {"name": "climb"}})
+    folder = Folder.create(tmp_path_factory.mktemp("part") / "r", {"key": "climb", "study": {"name": "climb"}})
     drive(Climb(), folder, LuckyExecutor(folder, 2, random.Random(1)))
     for index, path in enumerate(sorted((folder.root / "records").glob("*/*.json"))):
         if index not in keep:
@@ -136,14 +136,14 @@ def test_any_part_of_the_records_grows_to_the_same_whole(
 
 
 def test_the_climb_is_adaptive(undisturbed: dict[str, str], tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "r", {"study": {"name": "climb"}})
+    folder = Folder.create(tmp_path / "r", {"key": "climb", "study": {"name": "climb"}})
     evidence = drive(Climb(), folder, LuckyExecutor(folder, 2, random.Random(0)))
     assert len(evidence.trials()) > 3
     assert set(folder.plan()["wanted"]) == set(undisturbed)
 
 
 def test_work_that_kills_every_worker_ends_as_failed(tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "r", {"study": {"name": "climb"}})
+    folder = Folder.create(tmp_path / "r", {"key": "climb", "study": {"name": "climb"}})
 
     class Poison(LuckyExecutor):
         def wait(self, seconds: float) -> list[Event]:
@@ -163,7 +163,7 @@ def test_work_that_kills_every_worker_ends_as_failed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("retry", [False, True])
 def test_failed_work_is_done_again_when_asked_for(tmp_path: Path, retry: bool) -> None:
-    folder = Folder.create(tmp_path / "r", {"study": {"name": "climb"}})
+    folder = Folder.create(tmp_path / "r", {"key": "climb", "study": {"name": "climb"}})
     drive(Climb(), folder, LuckyExecutor(folder, 1, random.Random(0)))
     trial = _trial(1, 0)
     first = next(record for record in folder.evidence() if record.key == trial.key)
@@ -176,7 +176,7 @@ def test_failed_work_is_done_again_when_asked_for(tmp_path: Path, retry: bool) -
 
 
 def test_a_full_folder_stops_the_run_with_its_reason(tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "r", {"study": {"name": "climb"}})
+    folder = Folder.create(tmp_path / "r", {"key": "climb", "study": {"name": "climb"}})
 
     class Full(LuckyExecutor):
         def wait(self, seconds: float) -> list[Event]:
@@ -187,7 +187,7 @@ def test_a_full_folder_stops_the_run_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_two_drivers_on_one_folder_lose_nothing(undisturbed: dict[str, str], tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "r", {"study": {"name": "climb"}})
+    folder = Folder.create(tmp_path / "r", {"key": "climb", "study": {"name": "climb"}})
 
     class Interfering(LuckyExecutor):
         """Between two events of the first driver a second one does everything."""
@@ -202,7 +202,7 @@ def test_two_drivers_on_one_folder_lose_nothing(undisturbed: dict[str, str], tmp
 
 
 def test_work_that_gets_further_between_deaths_is_no_poison(tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "r", {"study": {"name": "climb"}})
+    folder = Folder.create(tmp_path / "r", {"key": "climb", "study": {"name": "climb"}})
 
     class Interrupted(LuckyExecutor):
         deaths = 0

@@ -12,7 +12,7 @@ from fathometer.core import files
 from fathometer.core.record import Record
 from fathometer.storage.folder import MANIFEST, Folder, FolderError
 
-STUDY = {"study": {"name": "copy", "scale": "smoke", "seed": 0}}
+STUDY = {"key": "a", "study": {"name": "copy", "scale": "smoke", "seed": 0}}
 
 
 def record(letter: str, attempt: int = 0) -> Record:
@@ -106,7 +106,7 @@ def test_refusals_say_what_to_do(tmp_path: Path) -> None:
 
 def test_another_study_s_folder_is_refused(folder: Folder) -> None:
     with pytest.raises(FolderError, match=r"another study \(copy, scale smoke, seed 0\)"):
-        Folder.create(folder.root, {"study": {"name": "copy", "scale": "paper", "seed": 0}})
+        Folder.create(folder.root, {"key": "b", "study": {"name": "copy", "scale": "paper", "seed": 0}})
 
 
 def test_a_newer_folder_is_refused(folder: Folder) -> None:

@@ -69,6 +69,10 @@ class Evidence:
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records.values())
 
+    def only(self, keys: Iterable[str]) -> "Evidence":
+        """The part of the evidence that a study wants: what else lies in the folder is no evidence for it."""
+        return Evidence(self._records[key] for key in keys if key in self._records)
+
     def get(self, key: str) -> Record | None:
         """The record of this key, if there is one."""
         return self._records.get(key)
@@ -97,20 +101,21 @@ class Evidence:
             and matches(record.spec.get("trial", {}), where or {})
         ]
 
-    def limits(self, task: Mapping[str, Any], split: str) -> list[dict[str, Any]]:
-        """The limits known for a split of a task, given by its JSON form."""
-        record = self._limit_sheets.get((identity(task), split))
+    def limits(self, trial: Record, split: str | None = None) -> list[dict[str, Any]]:
+        """The limits known for a split of a trial's task; for the split of its own test when none is named."""
+        asked = split or (str(trial.scores[0]["split"]) if trial.scores else "")
+        record = self._limit_sheets.get((_task_of(trial), asked))
         return list(record.outcome["limits"]) if record else []
 
     @cached_property
     def _limit_sheets(self) -> dict[tuple[str, str], Record]:
         sheets = [record for record in self.of_kind("limit") if record.status == "done"]
-        return {(identity(sheet.spec["task"]), sheet.spec["split"]): sheet for sheet in sheets}
+        return {(_task_of(sheet), sheet.spec["split"]): sheet for sheet in sheets}
 
 
-def identity(form: Mapping[str, Any]) -> str:
-    """A name for a spec's JSON form that ignores where its file lay."""
-    return digest({name: value for name, value in form.items() if name != "path"})
+def _task_of(record: Record) -> str:
+    """The key of a record's task; records from elsewhere may only have its JSON form."""
+    return str(record.outcome.get("task_key") or digest(record.spec["task"]))
 
 
 def score(record: Record, metric: str, stratum: str = "all", split: str | None = None) -> float | None:
@@ -125,7 +130,7 @@ def cells(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Trials that differ by seed only, together, in order of first appearance."""
     groups: dict[str, list[Record]] = {}
     for record in records:
-        name = digest({name: value for name, value in record.spec.items() if name != "seed"})
+        name = record.outcome.get("cell") or digest({n: value for n, value in record.spec.items() if n != "seed"})
         groups.setdefault(name, []).append(record)
     return groups
 

@@ -5,8 +5,11 @@ from pathlib import Path
 from uuid import uuid4
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file so that it is never seen half written, not even after a power cut."""
+def write_whole(path: Path, content: bytes, replace: bool = True) -> None:
+    """Writes a file so that it is never seen half written, not even after a power cut.
+
+    Without ``replace`` it raises FileExistsError, and changes nothing, when the file is there already.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
     try:
@@ -14,7 +17,11 @@ def write_whole(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        if replace:
+            temporary.replace(path)
+        else:
+            path.hardlink_to(temporary)
+            temporary.unlink()
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -17,7 +17,7 @@ SCHEMA: dict[str, Any] = {
     "title": "Fathometer record",
     "description": "The result of one trial, probe or limit sheet. Immutable, named by its content key.",
     "type": "object",
-    "required": ["key", "kind", "attempt", "status", "spec", "outcome", "provenance", "version", "digest"],
+    "required": ["key", "kind", "attempt", "status", "spec", "outcome", "provenance", "version", "digest", "checksum"],
     "additionalProperties": False,
     "properties": {
         "key": {"type": "string", "pattern": "^[0-9a-f]{24}$", "description": "content address of spec"},
@@ -51,6 +51,7 @@ SCHEMA: dict[str, Any] = {
         "provenance": {"type": "object", "description": "what may differ between runs: seconds, machine, versions"},
         "version": {"const": VERSION},
         "digest": {"type": "string", "description": "SHA-256 of key, kind, attempt, status, spec and outcome"},
+        "checksum": {"type": "string", "description": "SHA-256 of all of the above: a damaged file is noticed"},
     },
 }
 """The JSON schema of a record, as written to disk."""
@@ -79,7 +80,8 @@ class Record:
 
     def to_json(self) -> str:
         """The text of the record's file."""
-        return json.dumps(asdict(self) | {"digest": self.digest()}, indent=1, allow_nan=False) + "\n"
+        whole = asdict(self) | {"digest": self.digest()}
+        return json.dumps(whole | {"checksum": digest(whole)}, indent=1, allow_nan=False) + "\n"
 
     @property
     def scores(self) -> list[dict[str, Any]]:
@@ -90,7 +92,7 @@ class Record:
 def from_json(text: str) -> Record:
     """The record in a file's text. Raises RecordError when it is truncated, edited or from a newer version."""
     try:
-        data = json.loads(text)
+        data = json.loads(text, parse_constant=_refuse)
     except (json.JSONDecodeError, RecursionError, UnicodeError) as error:
         raise RecordError(f"it is not whole JSON ({error})") from None
     if not isinstance(data, dict):
@@ -101,7 +103,8 @@ def from_json(text: str) -> Record:
     if set(data) != set(properties):
         odd = sorted(set(data) ^ set(properties))
         raise RecordError(f"it lacks or adds {', '.join(odd)}")
-    types = {"key": str, "kind": str, "attempt": int, "status": str, "version": int, "digest": str}
+    types: dict[str, type] = {"key": str, "kind": str, "attempt": int, "status": str, "version": int}
+    types |= {"digest": str, "checksum": str}
     types |= {"spec": dict, "outcome": dict, "provenance": dict}
     for name, kind in types.items():
         if not isinstance(data[name], kind) or isinstance(data[name], bool):
@@ -109,8 +112,14 @@ def from_json(text: str) -> Record:
     for name in ("kind", "status"):
         if data[name] not in properties[name]["enum"]:
             raise RecordError(f"its {name!r} is {data[name]!r}, not one of {', '.join(properties[name]['enum'])}")
-    written = data.pop("digest")
-    record = Record(**data)
+    checksum, written = data.pop("checksum"), data["digest"]
+    if digest(data) != checksum:
+        raise RecordError("its checksum does not match its content: it was edited or damaged after it was written")
+    record = Record(**{name: value for name, value in data.items() if name != "digest"})
     if record.digest() != written:
         raise RecordError("its digest does not match its content: it was edited or damaged after it was written")
     return record
+
+
+def _refuse(constant: str) -> None:
+    raise RecordError(f"it holds {constant}, which is no JSON number")

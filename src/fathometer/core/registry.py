@@ -93,8 +93,33 @@ def origin(cls: type) -> Origin:
 
 
 def file_hash(path: Path) -> str:
-    """The part of a key that stands for the content of a user's file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    """The part of a key that stands for the content of a user's file and of the files beside it that it imports."""
+    content = hashlib.sha256()
+    for source in local_sources(path):
+        content.update(source.read_bytes())
+    return content.hexdigest()[:16]
+
+
+def local_sources(path: Path) -> list[Path]:
+    """The file, then every file of its folder that it imports, directly or through another, in the order found."""
+    found, open_files = [path], [path]
+    while open_files:
+        for name in _imported(open_files.pop(0)):
+            for source in (path.parent / f"{name}.py", *sorted((path.parent / name).glob("**/*.py"))):
+                if source.is_file() and source not in found:
+                    found.append(source)
+                    open_files.append(source)
+    return found
+
+
+def _imported(path: Path) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        if isinstance(node, ast.Import):
+            names += [alias.name.split(".")[0] for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.append(node.module.split(".")[0])
+    return names
 
 
 def _folder_entries(kind: str) -> Iterator[Entry]:
@@ -128,7 +153,12 @@ def _load_file(path: Path, digest: str) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # the file may import its neighbours
     spec.loader.exec_module(module)
+    for name, value in vars(module).items():
+        if isinstance(value, type) and value.__module__ == module_name:
+            value._origin = Origin(f"{path.name}:{name}", digest, str(path))
     return module
 
 
@@ -136,10 +166,7 @@ def _from_file(path: Path, class_name: str) -> type:
     if not path.is_file():
         raise LookupError(f"There is no file {str(path)!r}: give its path relative to {Path.cwd()}.")
     digest = file_hash(path)
-    cls = _attribute(_load_file(path.resolve(), digest), class_name)
-    if "_origin" not in cls.__dict__:
-        cls._origin = Origin(f"{path.name}:{class_name}", digest, str(path.resolve()))
-    return cls
+    return _attribute(_load_file(path.resolve(), digest), class_name)
 
 
 def _attribute(module: ModuleType, class_name: str) -> type:

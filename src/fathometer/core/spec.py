@@ -23,6 +23,13 @@ RESERVED = ("name", "version", "source", "path")
 """What the JSON form of a spec says beside its fields."""
 
 
+HINTS = {
+    "tuple_type": "takes a list: write [5,10], or [5] for one",
+    "bool_type": "is true or false",
+}
+"""What is said in place of pydantic's words where they would not help."""
+
+
 class SpecError(ValueError):
     """A spec was given a value it cannot take; the message names the field, the value and the fix."""
 
@@ -68,6 +75,12 @@ class Named(Spec):
     """A spec of a kind that grows by files: its JSON form carries the name that finds its class."""
 
     kind: ClassVar[str]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **rest: Any) -> None:
+        taken = [name for name in RESERVED if name in cls.model_fields]
+        if taken:
+            raise TypeError(f"{cls.__name__} has a field {taken[0]!r}, which its JSON form needs: rename it.")
 
     @property
     def name(self) -> str:
@@ -165,8 +178,9 @@ def _explain_one(cls: type[Spec], detail: ErrorDetails) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     if not where or detail["type"] == "value_error":
         return message if not where else f"{title(cls)}.{where}: {message}"
-    if detail["type"] == "tuple_type":
-        message = "takes a list: write [5,10], or [5] for one"
+    message = HINTS.get(detail["type"], message)
+    if detail["type"] == "model_type":
+        message = "has settings of its own: set one, as in " + f"{where}.NAME=VALUE"
     return f"{title(cls)}.{where} = {value}: {message[0].lower() + message[1:]}."
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from fathometer.core.interface import Array, Interface
+from fathometer.core.interface import Array, Interface, Tokens
+from fathometer.core.metrics import metric
 from fathometer.core.model import Model
 from fathometer.core.recipe import Recipe
 from fathometer.core.spec import Named, Spec, SpecError
@@ -38,8 +39,16 @@ class Trial(Spec):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if reason := self.model.refusal(self.task.interface()):
+        interface = self.task.interface()
+        if reason := self.model.refusal(interface):
             raise ValueError(reason)
+        counts = metric(self.task.metric).counted
+        if counts != isinstance(interface.outputs, Tokens):
+            fits = "token_accuracy" if isinstance(interface.outputs, Tokens) else "nmse"
+            raise ValueError(
+                f"{self.task.name}.metric = {self.task.metric!r} does not go with its outputs, {interface.outputs!r}: "
+                f"set metric = {fits!r} in its class"
+            )
         return self
 
     def cell(self) -> str:

@@ -83,12 +83,16 @@ def answer_freely(network: nn.Module, model: Model, batch: Batch, device: str) -
             first = int(piece.scored.any(axis=0).argmax())
             inputs, found = piece.inputs.copy(), np.zeros_like(piece.targets)
             open_rows = np.arange(len(piece))
-            while len(open_rows):
+            for _ in range(inputs.shape[1] + 1):
+                if not len(open_rows):
+                    break
                 logits = outputs(network, model, tensor(inputs[open_rows], device), first)
                 found[open_rows, first:] = logits.argmax(dim=2).cpu().numpy()
                 follow = np.where(piece.fed[:, 1:], found[:, :-1], inputs[:, 1:])
                 open_rows = np.flatnonzero((follow != inputs[:, 1:]).any(axis=1))
                 inputs[:, 1:] = follow
+            if len(open_rows):
+                raise ValueError("Running free does not come to rest: this network's outputs depend on later inputs.")
             predicted[rows, : found.shape[1]] = found
     return predicted
 
@@ -96,6 +100,24 @@ def answer_freely(network: nn.Module, model: Model, batch: Batch, device: str) -
 def precision(network: nn.Module) -> torch.dtype:
     """The type of a network's numbers."""
     return next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
+
+
+def check_causal(network: nn.Module, model: Model, batch: Batch, device: str) -> None:
+    """Raises ValueError when outputs change with a later input, which on a causal task holds the answers."""
+    longest = int(batch.lengths.argmax())
+    row = batch.take(np.array([longest]))
+    changed = row.inputs.copy()
+    others = row.inputs[(row.inputs != row.inputs[:, -1:])]
+    changed[:, -1] = others[0] if others.size else row.inputs[:, -1]
+    dtype = precision(network)
+    with evaluating(network):
+        before, after = (outputs(network, model, tensor(x, device, dtype))[:, :-1] for x in (row.inputs, changed))
+    if before.numel() and not torch.allclose(before, after, rtol=1e-3, atol=1e-4 * float(before.abs().max() + 1e-6)):
+        where = int((before - after).abs().amax(dim=(0, 2)).argmax())
+        raise ValueError(
+            f"This network looks ahead: its output at position {where} changes with the input at the last position, "
+            f"{row.inputs.shape[1] - 1}. On this task later inputs hold the answers, so it must be causal."
+        )
 
 
 @contextmanager

@@ -83,9 +83,14 @@ class Samples:
             return None
         rng = stream("instance", self.seed, self.task.key)
         pool = self.task.draw(rng, size, self.split)
+        contents = [_content(pool, row) for row in range(size)]
         order = rng.permutation(size)
-        kept = max(1, round(VALIDATION_SHARE * size))
-        return pool.take(np.sort(order[kept:])), pool.take(order[:kept])
+        kept = {contents[row] for row in order[: max(1, round(VALIDATION_SHARE * size))]}
+        validation = np.array([row for row in order if contents[row] in kept])
+        training = np.array([row for row in range(size) if contents[row] not in kept], dtype=int)
+        if not len(training):
+            raise ValueError(f"The {size} examples of the training set repeat each other: take longer sequences.")
+        return pool.take(training), pool.take(validation)
 
 
 def _content(batch: Batch, row: int) -> bytes:

@@ -27,6 +27,7 @@ def scores(network: nn.Module, model: Model, batch: Batch, split: str, device: s
         return [
             _row(split, stratum, "nmse", found.loss[mask].sum() / energy[mask].sum(), int(mask.sum()))
             for stratum, mask in masks.items()
+            if energy[mask].sum() > 0  # an error relative to nothing has no value
         ]
     right = found.predicted == batch.targets
     rows: list[dict[str, Any]] = []

@@ -93,7 +93,7 @@ class _Drive:
         self.flying: list[Job] = []
         self.losses: dict[str, tuple[int | None, int]] = {}
         evidence = folder.evidence()
-        self.again = {r.key for r in evidence if r.status != "done"} if retry else set[str]()
+        self.again = {r.key for r in evidence if r.status == "failed"} if retry else set[str]()
         self.planned: list[str] = []
         self.state = State([], evidence)
 
@@ -125,7 +125,7 @@ class _Drive:
             self.planned = keys
         flying = {item.key for job in self.flying for item in job.items}
         known = {key for key in keys if evidence.get(key) is not None and key not in self.again}
-        self.state.wanted, self.state.evidence = wanted, evidence
+        self.state.wanted, self.state.evidence = wanted, evidence.only(keys)
         self.state.done, self.state.busy = len(known), len(self.flying)
         return _groups([work for work in wanted if work.key not in known | flying])
 

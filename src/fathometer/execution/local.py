@@ -59,8 +59,10 @@ class LocalExecutor:
                     process.send({"rehearse": encode(trials[process.rehearsing])})
             for process, line in self._arrived(1.0):
                 if line is None:
-                    raise RuntimeError(f"A worker died while it was timed; its last words are in {process.log}.")
+                    raise ValueError(f"A worker died while it was timed: {process.log.read_text()[-500:]}")
                 assert process.rehearsing is not None
+                if "error" in line:
+                    raise ValueError(f"{trials[process.rehearsing].model!r} cannot be timed: {line['error']}")
                 paces[process.rehearsing] = Pace(line["step"], line["validation"], line["test"])
                 process.rehearsing = None
         return [paces[index] for index in range(len(trials))]

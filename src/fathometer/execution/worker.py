@@ -11,6 +11,7 @@ import os
 import platform
 import queue
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -27,6 +28,7 @@ from safetensors.torch import load, save
 from torch import nn
 
 from fathometer.core.record import Record, Status
+from fathometer.core.spec import canonical
 from fathometer.core.trial import LimitSheet, Measurement, Subject, Trial, decode_work
 from fathometer.evaluation.numerics import pick_device, steady
 from fathometer.execution.jobs import Event, Item, Job, Recorded, Unwritable
@@ -63,6 +65,7 @@ class Worker:
         try:
             work = decode_work(item.kind, item.spec)
             status, outcome, beside = self._do(work)
+            canonical([outcome, beside])  # what is no JSON is a failure of this work, not of the worker
         except FolderError:
             raise
         except Exception as error:
@@ -77,12 +80,13 @@ class Worker:
         if isinstance(work, Measurement):
             return self._measure(work)
         limits = [limit.model_dump() for limit in work.task.limits(work.split)]
-        return "done", {"scores": [], "limits": limits}, {}
+        return "done", {"scores": [], "limits": limits, "task_key": work.task.key}, {}
 
     def _train(self, trial: Trial) -> Found:
         checkpoint = Checkpoint(self.folder.checkpoint_path(trial.key), self.checkpoint_every)
         trained = run(trial, self.device, checkpoint)
-        outcome = trained.outcome | {"parameters": sum(p.numel() for p in trained.network.parameters())}
+        parameters = sum(p.numel() for p in trained.network.parameters())
+        outcome = trained.outcome | {"parameters": parameters, "task_key": trial.task.key, "cell": trial.cell()}
         if trained.status == "done":
             outcome["weights"] = self._keep(trial.key, trained.network)
         else:
@@ -93,30 +97,39 @@ class Worker:
     def _measure(self, measurement: Measurement) -> Found:
         trial = measurement.trial
         network = self._network(trial)
+        if network is None:
+            reason = "the trial diverged, so there is no trained network to measure"
+            return "diverged", {"scores": [], "trial": trial.key, "reason": reason}, {}
         with steady():
             finding = measurement.probe.measure(Subject(network, trial, self.device))
         outcome = {"scores": [], "trial": trial.key, **finding.outcome}
         return "done", outcome, ({"timing": dict(finding.timing)} if finding.timing else {})
 
-    def _network(self, trial: Trial) -> nn.Module:
-        """The trained network: warm, from its file, or trained again, which gives the same."""
+    def _network(self, trial: Trial) -> nn.Module | None:
+        """The trained network: warm, from its file, or trained again, which gives the same. None when it diverged."""
         if self._warm and self._warm[0] == trial.key:
             return self._warm[1]
+        record = self.folder.evidence().get(trial.key)
+        if trial.key in self._diverged or (record and record.status == "diverged"):
+            return None
         path = self.folder.weights_path(trial.key)
-        if path.exists():
+        content = path.read_bytes() if path.exists() else b""
+        if record and hashlib.sha256(content).hexdigest() == record.outcome.get("weights"):
             with steady():
                 network = fresh_network(trial, self.device)
-            network.load_state_dict(load(path.read_bytes()))
+            network.load_state_dict(load(content))
             self._warm = (trial.key, network)
             return network
-        trained = None if trial.key in self._diverged else run(trial, self.device)
-        if trained is None or trained.status != "done":
-            raise RuntimeError("the trial diverged, so there is no trained network to measure")
+        trained = run(trial, self.device)
+        if trained.status != "done":
+            return None
         self._keep(trial.key, trained.network)
         return trained.network
 
     def _keep(self, key: str, network: nn.Module) -> str:
-        content = save({name: value.detach().cpu().clone() for name, value in network.state_dict().items()})
+        content = save(
+            {name: value.detach().cpu().contiguous().clone() for name, value in network.state_dict().items()}
+        )
         self.folder.write_weights(key, content)
         self._warm = (key, network)
         return hashlib.sha256(content).hexdigest()
@@ -131,9 +144,25 @@ def machine() -> dict[str, Any]:
         "numpy": version("numpy"),
         "python": platform.python_version(),
         "system": platform.system(),
+        "commit": _commit(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "cpu": _cpu_name(),
         "threads": 1,
     }
+
+
+def _commit() -> str | None:
+    """The commit of a checkout that the package runs from, marked when files were changed since; None elsewhere."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return None
+    ask = ["git", "-C", str(root)]
+    try:
+        commit = subprocess.run([*ask, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run([*ask, "status", "--porcelain", "src"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.stdout.strip() + ("+changed" if changed.stdout.strip() else "")
 
 
 def _cpu_name() -> str:
@@ -169,13 +198,19 @@ def main() -> None:
     while True:
         request = requests.get()
         if "rehearse" in request:
-            pace = rehearse(Trial(**request["rehearse"]), device)
-            answers.write(json.dumps({"event": "Pace", **asdict(pace)}) + "\n")
+            answers.write(json.dumps(_rehearsed(request["rehearse"], device)) + "\n")
         else:
             worker = worker or Worker(options.root, device, options.checkpoint_every)
             worker.do(Job(tuple(Item(**item) for item in request["items"])), tell)
             answers.write(json.dumps({"event": "Ended"}) + "\n")
         answers.flush()
+
+
+def _rehearsed(form: dict[str, Any], device: str) -> dict[str, Any]:
+    try:
+        return {"event": "Pace", **asdict(rehearse(Trial(**form), device))}
+    except Exception as error:
+        return {"event": "Pace", "error": f"{type(error).__name__}: {error}"}
 
 
 def _listen(requests: "queue.Queue[dict[str, Any]]") -> None:

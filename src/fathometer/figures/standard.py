@@ -6,6 +6,7 @@ from typing import Any
 import altair as alt
 
 from fathometer.core.evidence import Evidence, at
+from fathometer.core.metrics import METRICS
 from fathometer.core.record import Record
 from fathometer.core.study import Figure
 from fathometer.figures.cells import cell_labels
@@ -81,6 +82,9 @@ def scores_by_cell(evidence: Evidence, trials: Sequence[Record], metric: str) ->
     )
     caption = "Each dot is a seed, the coloured bar their mean; grey marks are what chance, the best shallow shortcut "
     caption += "and the best possible predictor score."
+    diverged = sum(trial.status == "diverged" for trial in evidence.trials())
+    if diverged:
+        caption += f" {diverged} diverged trials have no score and are not drawn; claims count them as failures."
     return figure("scores", f"{metric_name(metric).capitalize()} of every configuration", caption, chart, labels)
 
 
@@ -225,7 +229,7 @@ def _limit_rows(
 ) -> list[dict[str, Any]]:
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for trial in trials:
-        for limit in evidence.limits(trial.spec["task"], trial.scores[0]["split"]):
+        for limit in evidence.limits(trial):
             if limit["metric"] != metric or limit["stratum"] not in strata or limit["kind"] not in LIMIT_DASHES:
                 continue
             level = limit["stratum"].partition("=")[2]
@@ -249,4 +253,5 @@ def _limit_dash() -> alt.StrokeDash:
 
 
 def _scale(metric: str) -> alt.Scale:
-    return alt.Scale(domain=_UNIT) if "accuracy" in metric else alt.Scale(zero=False)
+    counted = metric in METRICS and METRICS[metric].counted
+    return alt.Scale(domain=_UNIT) if counted else alt.Scale(zero=False)

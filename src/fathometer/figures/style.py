@@ -5,6 +5,7 @@ from typing import Any
 
 import altair as alt
 
+from fathometer.core.metrics import METRICS
 from fathometer.core.study import Figure
 
 WIDTH, HEIGHT = 620, 300
@@ -19,19 +20,10 @@ LIMIT_GREYS = ["#66707d", "#8b949f", "#a9b1bb"]
 
 LIMIT_NAMES = {"task_optimal": "best possible", "shortcut": "best shortcut", "chance": "chance"}
 
-METRIC_NAMES = {
-    "token_accuracy": "token accuracy",
-    "sequence_accuracy": "whole sequences right",
-    "free_token_accuracy": "token accuracy, running free",
-    "free_sequence_accuracy": "whole sequences right, running free",
-    "loss": "loss (nats)",
-    "nmse": "normalised squared error",
-}
-
 
 def metric_name(metric: str) -> str:
     """A metric as an axis title."""
-    return METRIC_NAMES.get(metric, metric.replace("_", " "))
+    return METRICS[metric].title if metric in METRICS else metric.replace("_", " ")
 
 
 def figure(name: str, title: str, caption: str, chart: Any, records: Iterable[str]) -> Figure:

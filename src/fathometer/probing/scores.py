@@ -8,7 +8,7 @@ from fathometer.evaluation.scoring import scores
 
 
 class Scores(Probe):
-    """All scores on ``examples`` fresh examples of a split."""
+    """All scores on the first ``examples`` test examples of a split."""
 
     split: str
     examples: int = Field(default=1000, ge=1)

@@ -20,6 +20,7 @@ from fathometer import __version__
 from fathometer.core.claim import Claim, Verdict
 from fathometer.core.evidence import Evidence, score
 from fathometer.core.files import write_whole
+from fathometer.core.metrics import METRICS
 from fathometer.core.record import Record
 from fathometer.core.spec import SpecError, decode
 from fathometer.core.study import Figure, Study
@@ -51,9 +52,11 @@ class Reading:
 def read(folder: Folder) -> Reading:
     """Reads and judges a folder."""
     evidence = folder.evidence()
+    wanted = folder.plan().get("wanted", [record.key for record in evidence])
+    evidence = evidence.only(wanted)
     study = study_of(folder)
     verdicts = judge(study.claims() if study else _carried_claims(folder), evidence)
-    return Reading(folder, study, evidence, verdicts, folder.plan().get("wanted", [r.key for r in evidence]))
+    return Reading(folder, study, evidence, verdicts, wanted)
 
 
 def study_of(folder: Folder) -> Study | None:
@@ -182,7 +185,7 @@ def _trial_rows(evidence: Evidence, trials: Sequence[Record]) -> list[dict[str, 
                 "solved_at": trial.outcome.get("solved_at"),
                 "seconds": trial.provenance.get("seconds"),
                 "parameters": trial.outcome.get("parameters"),
-                "spark": sparkline(curve.get("step", []), curve.get(metric, []), 0.0, 1.0),
+                "spark": sparkline(curve.get("step", []), curve.get(metric, []), 0.0, _top(metric, curve)),
                 "file": _file(trial),
                 "scores": trial.scores,
             }
@@ -193,15 +196,21 @@ def _trial_rows(evidence: Evidence, trials: Sequence[Record]) -> list[dict[str, 
 
 def _interval(trial: Record, metric: str) -> str:
     for row in trial.scores:
-        if row["metric"] == metric and row["stratum"] == "all" and "accuracy" in metric:
+        if row["metric"] == metric and row["stratum"] == "all" and METRICS[metric].counted:
             _, low, high = wilson(round(row["value"] * row["n"]), row["n"])
             return f"{low:.4f} to {high:.4f} on {row['n']} answers (95%)"
     return ""
 
 
+def _top(metric: str, curve: dict[str, list[float | None]]) -> float:
+    """The top of a sparkline: 1 for a share, else the largest value."""
+    if metric in METRICS and METRICS[metric].counted:
+        return 1.0
+    return max((value for value in curve.get(metric, []) if value is not None), default=1.0)
+
+
 def _ceiling(evidence: Evidence, trial: Record, metric: str) -> float | None:
-    split = trial.scores[0]["split"] if trial.scores else ""
-    for limit in evidence.limits(trial.spec["task"], split):
+    for limit in evidence.limits(trial):
         if (limit["kind"], limit["metric"], limit["stratum"]) == ("task_optimal", metric, "all"):
             return limit["value"]
     return None

@@ -8,4 +8,24 @@ from fathometer.core.evidence import Evidence
 
 def judge(claims: Iterable[Claim], evidence: Evidence) -> list[Verdict]:
     """The verdict on each claim, in the order of the claims; the same at every place that shows it."""
-    return [claim.judge(evidence) for claim in claims]
+    return [_judge_one(claim, evidence) for claim in claims]
+
+
+def _judge_one(claim: Claim, evidence: Evidence) -> Verdict:
+    """A claim that cannot be judged is inconclusive and says why; the others are judged all the same."""
+    try:
+        return claim.judge(evidence)
+    except (ValueError, LookupError) as error:
+        sentence = f"It cannot be judged: {error}"
+        return Verdict(
+            claim=claim.identifier,
+            statement=claim.statement,
+            decision="inconclusive",
+            sentence=sentence,
+            effect=None,
+            low=None,
+            high=None,
+            n=0,
+            method="none",
+            would_decide="records that fit the claim",
+        )

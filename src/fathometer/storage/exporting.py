@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-
-import polars as pl
+from statistics import fmean
 
 from fathometer.core.evidence import Evidence, cells, flat
 from fathometer.core.files import write_whole
@@ -34,22 +33,22 @@ def export(evidence: Evidence, form: str, to: Path) -> list[Path]:
 
 def latex(evidence: Evidence) -> str:
     """Mean, lowest and highest score over seeds of every configuration, as a booktabs table."""
-    trials = [trial for trial in evidence.trials() if trial.scores]
-    if not trials:
+    trials = evidence.trials()
+    scored = [trial for trial in trials if trial.scores]
+    if not scored:
         raise ValueError("There are no finished trials to tabulate yet.")
-    metric = trials[0].scores[0]["metric"]
+    metric = scored[0].scores[0]["metric"]
     settings = _varying(trials)
-    head = [name.rsplit(".", 1)[-1].replace("_", " ") for name in settings] + [
-        "seeds",
-        metric.replace("_", " "),
-        "range",
-    ]
-    lines = [rf"\begin{{tabular}}{{{'l' * len(settings)}rrl}}", r"\toprule", _row(head), r"\midrule"]
+    head = [name.rsplit(".", 1)[-1].replace("_", " ") for name in settings]
+    head += ["seeds", "diverged", metric.replace("_", " "), "range"]
+    lines = [rf"\begin{{tabular}}{{{'l' * len(settings)}rrrl}}", r"\toprule", _row(head), r"\midrule"]
     for group in cells(trials).values():
-        values = pl.Series([row["value"] for t in group for row in t.scores if _main(row, metric)])
+        values = [row["value"] for t in group for row in t.scores if _main(row, metric)]
         spec = flat(group[0].spec)
         own = [str(spec.get(name, "")) for name in settings]
-        lines.append(_row([*own, str(len(group)), f"{values.mean():.4f}", f"{values.min():.4f}--{values.max():.4f}"]))
+        told = [f"{fmean(values):.4f}", f"{min(values):.4f}--{max(values):.4f}"] if values else ["--", "--"]
+        diverged = sum(trial.status == "diverged" for trial in group)
+        lines.append(_row([*own, str(len(group)), str(diverged), *told]))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 

@@ -4,8 +4,10 @@ Two drivers may work on one folder and folders merge by copying: a file is only 
 that cannot be trusted is named, and set aside when somebody next writes here; it is never dropped in silence.
 """
 
+import dataclasses
 import errno
 import json
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +20,9 @@ from fathometer.core.record import VERSION, Record, RecordError, from_json
 
 MANIFEST = "fathometer.json"
 PLAN = "plan.json"
+
+STALE = 3600.0
+"""Seconds after which a half-written file belongs to nobody any more."""
 
 
 class FolderError(ValueError):
@@ -39,7 +44,8 @@ class Folder:
         self.root = root
         self.manifest = _read_manifest(root)
         self.problems: list[Problem] = []
-        self._seen: dict[str, Record | None] = {}
+        self.removed: list[Problem] = []
+        self._seen: dict[str, Record] = {}
         self._attempts: dict[str, int] = {}
 
     @classmethod
@@ -49,32 +55,43 @@ class Folder:
             raise FolderError(f"{root} is a file: give a folder with --to.")
         path = root / MANIFEST
         if not path.exists():
-            if root.is_dir() and any(root.iterdir()):
+            if root.is_dir() and any(path.suffix != ".part" for path in root.iterdir()):
                 raise FolderError(
                     f"{root} is not empty and holds no {MANIFEST}, so it is no results folder: give another with --to."
                 )
             text = json.dumps({"version": VERSION, **manifest}, indent=1) + "\n"
             _guarded(root, lambda: write_whole(path, text.encode()))
         folder = cls(root)
-        if folder.manifest["study"] != manifest["study"]:
+        if folder.manifest.get("key") != manifest["key"]:
             raise FolderError(
                 f"{root} holds the results of another study ({_name(folder.manifest)}): give another folder with --to."
             )
+        if folder.manifest["study"] != manifest["study"]:  # the same question, its file elsewhere than before
+            text = json.dumps({"version": VERSION, **manifest}, indent=1) + "\n"
+            _guarded(root, lambda: write_whole(path, text.encode()))
         return folder
 
     def evidence(self) -> Evidence:
         """All records that can be trusted."""
         self._scan()
-        return Evidence(record for record in self._seen.values() if record)
+        return Evidence(self._seen.values())
 
     def next_attempt(self, key: str) -> int:
         """The number of the next attempt at a key, by what was last read."""
         return self._attempts.get(key, -1) + 1
 
     def write(self, record: Record) -> None:
-        """Keeps a record for good. Raises FolderError when the folder takes no more."""
-        path = self.record_path(record)
-        _guarded(self.root, lambda: write_whole(path, record.to_json().encode()))
+        """Keeps a record for good; beside one that another driver wrote meanwhile and that says something else.
+
+        Raises FolderError when the folder takes no more, and ValueError when the record is no JSON.
+        """
+        content = record.to_json().encode()
+        try:
+            _guarded(self.root, lambda: write_whole(self.record_path(record), content, replace=False))
+        except FileExistsError:
+            held = self._read(self.record_path(record))
+            if held is None or held.digest() != record.digest():
+                self.write(dataclasses.replace(record, attempt=record.attempt + 1))
 
     def write_weights(self, key: str, content: bytes) -> None:
         """Keeps a network's weights; call it before the record that names them is written."""
@@ -87,9 +104,10 @@ class Folder:
     def plan(self) -> dict[str, Any]:
         """What was wanted when it was last noted; empty when nothing was."""
         try:
-            return json.loads((self.root / PLAN).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+            plan = json.loads((self.root / PLAN).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
             return {}
+        return plan if isinstance(plan, dict) else {}
 
     def record_path(self, record: Record) -> Path:
         """Where a record stands: its key and its attempt, nothing else."""
@@ -112,8 +130,12 @@ class Folder:
     def set_aside(self) -> list[Problem]:
         """Moves every file that cannot be trusted to ``aside/``, so that its work can be done again."""
         self._scan()
-        moved, self.problems = self.problems, []
-        for problem in moved:
+        self.removed, self.problems = self.problems, []
+        for part in self.root.rglob(".*.part"):
+            with suppress(FileNotFoundError):
+                if time.time() - part.stat().st_mtime > STALE:
+                    part.unlink()
+        for problem in self.removed:
             place = self.root / "aside" / problem.path.name
             number = 0
             while place.exists():
@@ -122,15 +144,16 @@ class Folder:
             place.parent.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):  # another driver was faster
                 problem.path.replace(place)
-            self._seen.pop(problem.path.name, None)
-        return moved
+        return self.removed
 
     def _scan(self) -> None:
+        self.problems = []
         for path in sorted((self.root / "records").glob("*/*.json")):
             if path.name in self._seen or path.name.startswith("."):
                 continue
-            record = self._seen[path.name] = self._read(path)
+            record = self._read(path)
             if record:
+                self._seen[path.name] = record
                 self._attempts[record.key] = max(record.attempt, self._attempts.get(record.key, -1))
 
     def _read(self, path: Path) -> Record | None:
@@ -138,7 +161,9 @@ class Folder:
             record = from_json(path.read_text(encoding="utf-8", errors="strict"))
             if path.name != f"{record.key}.{record.attempt}.json":
                 raise RecordError(f"it holds the record of {record.key}, attempt {record.attempt}")
-        except (RecordError, UnicodeDecodeError) as error:
+        except FileNotFoundError:
+            return None  # set aside by another driver meanwhile
+        except (OSError, ValueError) as error:
             self.problems.append(Problem(path, str(error)))
             return None
         return record
@@ -172,6 +197,8 @@ def _guarded(root: Path, write: Any) -> None:
     """Runs a write; turns what the file system says into what the user can do."""
     try:
         write()
+    except FileExistsError:
+        raise
     except OSError as error:
         reasons = {
             errno.ENOSPC: "the disk is full: free some space",
@@ -183,5 +210,5 @@ def _guarded(root: Path, write: Any) -> None:
         }
         reason = reasons.get(error.errno or 0, str(error))
         raise FolderError(
-            f"Cannot write to {root}: {reason}. What is done is kept; the same command goes on from there."
+            f"Cannot write to {root}: {reason}. All that is recorded there is kept; the same command goes on."
         ) from error

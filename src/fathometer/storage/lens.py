@@ -44,8 +44,8 @@ def query(evidence: Evidence, sql: str) -> pl.DataFrame:
     connection = duckdb.connect(":memory:", config={"enable_external_access": "false"})
     try:
         for name, frame in tables(evidence).items():
-            if frame.width:
-                connection.register(name, frame.to_arrow())
+            held = frame if frame.width else pl.DataFrame(schema={"key": pl.String, "trial": pl.String})
+            connection.register(name, held.to_arrow())
         return connection.sql(sql).pl()
     except (duckdb.Error, AttributeError) as error:
         raise ValueError(f"DuckDB cannot answer that: {error}\nTables: {', '.join(TABLES)}.") from None

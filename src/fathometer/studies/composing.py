@@ -24,6 +24,8 @@ def compose(task: str, models: Sequence[str], settings: Settings, seeds: int = 3
     if not models:
         known = ", ".join(entry.name for entry in registry.entries("model"))
         raise ValueError(f"Which model is to try {task!r}? Name one or more of: {known}.")
+    if any(entry.name == task for entry in registry.entries("model")) and not _is_task(task):
+        raise ValueError(f"{task!r} is a model, and a task is needed here: first the task, then the models.")
     task_class = registry.find("task", task)
     model_classes = {name: registry.find("model", name) for name in models}
     _check_kind(task, task_class, "task")
@@ -43,8 +45,14 @@ def compose(task: str, models: Sequence[str], settings: Settings, seeds: int = 3
     )
 
 
+def _is_task(name: str) -> bool:
+    return any(entry.name == name for entry in registry.entries("task"))
+
+
 def _check_kind(name: str, cls: type, kind: str) -> None:
     found = getattr(cls, "kind", None)
+    if found != kind and {found, kind} == {"task", "model"}:
+        raise ValueError(f"{name!r} is a {found}, and a {kind} is needed here: first the task, then the models.")
     if found != kind:
         what = f"a {found}" if found else f"a {cls.__name__}, which is no fathometer.{kind.capitalize()}"
         raise ValueError(f"{name!r} is {what}, and a {kind} is needed here.")

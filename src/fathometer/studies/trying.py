@@ -7,6 +7,7 @@ from pydantic import Field
 
 from fathometer.core.claim import Claim
 from fathometer.core.evidence import Evidence
+from fathometer.core.metrics import metric
 from fathometer.core.model import Model
 from fathometer.core.recipe import Recipe
 from fathometer.core.spec import named
@@ -35,14 +36,14 @@ class Trying(Study):
         return self._trials
 
     def claims(self) -> Sequence[Claim]:
+        counted = sorted({task.metric for task in self.tasks if metric(task.metric).counted})
         return [
             named(
-                "claim",
-                "within_limits",
-                identifier="within_limits",
+                "claim", "within_limits", identifier=f"{name}_within_limits", metric=name,
                 statement="No network scores above what the task allows.",
             )
-        ]
+            for name in counted
+        ]  # fmt: skip
 
     def figures(self, evidence: Evidence) -> Iterable[Figure]:
         return standard_figures(evidence)

@@ -17,7 +17,7 @@ def check_executor(make: Callable[[Path], Executor], root: Path, patience: float
     Checked: every job comes back once and is on disk when it is told; a job whose spec cannot be run ends in a failed
     record and not in an exception; rehearsals answer in order; nothing is left running after ``close``.
     """
-    folder = Folder.create(root, {"study": {"name": "check"}})
+    folder = Folder.create(root, {"key": "check", "study": {"name": "check"}})
     trials = [_trial(seed) for seed in range(3)]
     jobs = [Job((_item(trial),)) for trial in trials]
     broken = Item("trial", "0" * 24, {**encode(trials[0]), "seed": -1})

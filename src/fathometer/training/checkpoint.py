@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,13 @@ class Checkpoint:
     def save(self, network: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress) -> None:
         """Replaces the file."""
         started = time.monotonic()
-        tensors = {f"network/{name}": value.detach().clone() for name, value in network.state_dict().items()}
+        tensors = {
+            f"network/{name}": value.detach().contiguous().clone() for name, value in network.state_dict().items()
+        }
         for index, state in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": value.detach().clone() for name, value in state.items()}
-        write_whole(self.path, save(tensors, {"progress": json.dumps(asdict(progress))}))
+        with suppress(OSError):  # training goes on; a folder that takes no more says so at the record
+            write_whole(self.path, save(tensors, {"progress": json.dumps(asdict(progress))}))
         self._written = time.monotonic()
         self.every = max(self.every, (self._written - started) / self.share)
 

@@ -14,18 +14,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fathometer.core.interface import Batch
+from fathometer.core.metrics import metric
 from fathometer.core.model import Model
 from fathometer.core.recipe import Recipe
 from fathometer.core.record import Status
 from fathometer.core.streams import seed_of
 from fathometer.core.trial import Trial
-from fathometer.evaluation.answers import outputs
+from fathometer.evaluation.answers import check_causal, outputs
 from fathometer.evaluation.numerics import DTYPES, steady, tensor
 from fathometer.evaluation.samples import Samples
 from fathometer.evaluation.scoring import main_score, scores
 from fathometer.training.checkpoint import Checkpoint, Progress
-
-LOWER_IS_BETTER = ("nmse",)
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,15 @@ def make_optimiser(network: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=recipe.optimiser.learning_rate, betas=recipe.optimiser.betas, fused=True)
 
 
-def loss_on(network: nn.Module, model: Model, batch: Batch, device: str, dtype: torch.dtype) -> Tensor:
+def loss_on(
+    network: nn.Module, model: Model, batch: Batch, device: str, dtype: torch.dtype, causal: bool = True
+) -> Tensor:
     """Mean loss over the trained-on positions: cross-entropy in nats, or squared error for vectors."""
+    if len(np.unique(batch.lengths)) > 1 and not causal:
+        parts = [batch.take(np.flatnonzero(batch.lengths == length)) for length in np.unique(batch.lengths)]
+        counts = [int(part.trained.sum()) for part in parts]
+        losses = [loss_on(network, model, p, device, dtype, causal) * n for p, n in zip(parts, counts, strict=True)]
+        return torch.stack(losses).sum() / sum(counts)
     first = int(batch.trained.any(axis=0).argmax())
     mask = tensor(batch.trained[:, first:], device)
     found = outputs(network, model, tensor(batch.inputs, device, dtype), first)[mask]
@@ -82,11 +88,10 @@ def loss_on(network: nn.Module, model: Model, batch: Batch, device: str, dtype: 
     return F.cross_entropy(found, wanted)
 
 
-def train_step(
-    network: nn.Module, model: Model, optimiser: torch.optim.Optimizer, recipe: Recipe, batch: Batch, device: str
-) -> Tensor:
-    """One step; the loss before it, still on the device."""
-    loss = loss_on(network, model, batch, device, DTYPES[recipe.precision])
+def train_step(network: nn.Module, trial: Trial, optimiser: torch.optim.Optimizer, batch: Batch, device: str) -> Tensor:
+    """One step of a trial; the loss before it, still on the device."""
+    recipe, causal = trial.recipe, trial.task.interface().causal
+    loss = loss_on(network, trial.model, batch, device, DTYPES[recipe.precision], causal)
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
     if recipe.optimiser.clip is not None:
@@ -112,6 +117,8 @@ class _Run:
         if self.checkpoint and self.optimiser:
             self.progress = self.checkpoint.load(self.network, self.optimiser) or self.progress
         if not self.progress.curve:
+            if self.trial.task.interface().causal:
+                check_causal(self.network, self.trial.model, self.validation, self.device)
             self._validate()
         stopped = self._stopped()
         while not stopped:
@@ -131,19 +138,19 @@ class _Run:
             group["lr"] = self.recipe.learning_rate(step)
         self.network.train()
         batch = self.samples.batch(step)
-        self.pending.append(train_step(self.network, self.trial.model, self.optimiser, self.recipe, batch, self.device))
+        self.pending.append(train_step(self.network, self.trial, self.optimiser, batch, self.device))
         self.progress.step += 1
         if self.on_step:
             self.on_step(self.progress.step)
 
     def _validate(self) -> None:
-        metric = self.trial.task.metric
-        value, loss = main_score(self.network, self.trial.model, self.validation, metric, self.device)
+        name = self.trial.task.metric
+        value, loss = main_score(self.network, self.trial.model, self.validation, name, self.device)
         trained = torch.stack(self.pending).double().mean().item() if self.pending else float("nan")
         self.pending.clear()
-        row = {"step": self.progress.step, "train_loss": trained, "validation_loss": loss, metric: value}
-        for name, number in row.items():
-            self.progress.curve.setdefault(name, []).append(number)
+        row = {"step": self.progress.step, "train_loss": trained, "validation_loss": loss, name: value}
+        for column, number in row.items():
+            self.progress.curve.setdefault(column, []).append(number)
 
     def _stopped(self) -> str | None:
         """Why the trial ends here: judged by its own curve and frozen constants alone."""
@@ -157,11 +164,10 @@ class _Run:
 
     def _solved_at(self) -> int | None:
         """The first of the validations in a row that reached the level, once there are enough of them."""
-        stop, metric = self.recipe.stop, self.trial.task.metric
-        sign = -1 if metric in LOWER_IS_BETTER else 1
+        stop, name = self.recipe.stop, self.trial.task.metric
         run = 0
-        for index, value in enumerate(self.progress.curve[metric]):
-            run = run + 1 if sign * value >= sign * stop.level else 0
+        for index, value in enumerate(self.progress.curve[name]):
+            run = run + 1 if metric(name).reached(value, stop.level) else 0
             if run == stop.checks:
                 return int(self.progress.curve["step"][index - run + 1])
         return None
@@ -181,6 +187,6 @@ class _Run:
         if stopped == "diverged":
             return Trained("diverged", outcome, self.network)
         split = self.samples.split
-        outcome["solved_at"] = self._solved_at()
+        outcome["solved_at"] = self._solved_at() if self.recipe.stop.rule == "solved" else None
         outcome["scores"] = scores(self.network, self.trial.model, self.samples.test(split), split, self.device)
         return Trained("done", outcome, self.network)

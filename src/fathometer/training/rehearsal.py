@@ -34,7 +34,7 @@ def rehearse(trial: Trial, device: str = "cpu", steps: int = 8) -> Pace:
         optimiser = make_optimiser(network, trial.recipe)
 
         def step(index: int) -> None:
-            train_step(network, trial.model, optimiser, trial.recipe, samples.batch(index), device).item()
+            train_step(network, trial, optimiser, samples.batch(index), device).item()
 
         for index in range(2):
             step(index)

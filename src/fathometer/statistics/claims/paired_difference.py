@@ -1,13 +1,14 @@
 """Paired difference: one configuration scores higher than another on the same seeds."""
 
 from math import exp, sqrt
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from scipy import stats
 
 from fathometer.core.claim import Claim, Decision, Verdict
 from fathometer.core.evidence import Evidence
+from fathometer.core.metrics import counted
 from fathometer.core.record import Record
 from fathometer.statistics.intervals import Interval, log_odds, t_interval
 
@@ -21,16 +22,16 @@ class _Side(NamedTuple):
 
 
 class PairedDifference(Claim):
-    """The log odds of a right answer are higher by at least ``matters`` in ``better`` than in ``worse``.
+    """The log odds of a right answer are higher in ``better`` than in ``worse``, and by as much as ``matters``.
 
     Trials are paired by seed. Supported when the 95% t interval over seeds lies above 0 and its centre reaches
-    ``matters``; refuted when it lies below 0. Accuracies of 0 and 1 stay finite by half a count, and the interval is
-    never narrower than the number of answers allows. A diverged trial counts as never right.
+    ``matters``; refuted when the whole interval lies below ``matters``. Accuracies of 0 and 1 stay finite by half a
+    count, and the interval is never narrower than the number of answers allows. A diverged trial counts as never right.
     """
 
     better: dict[str, Any]
     worse: dict[str, Any]
-    metric: str = "token_accuracy"
+    metric: Annotated[str, AfterValidator(counted)] = "token_accuracy"
     stratum: str = "all"
     matters: float = Field(default=0.5, ge=0, description="smallest difference of interest, in log odds")
 
@@ -46,7 +47,7 @@ class PairedDifference(Claim):
         decision: Decision = "inconclusive"
         if interval.low > 0 and interval.estimate >= self.matters:
             decision = "supported"
-        elif interval.high < 0:
+        elif interval.high < max(self.matters, 0.0):
             decision = "refuted"
         return self._verdict(
             decision,
@@ -78,7 +79,14 @@ class PairedDifference(Claim):
         wins = sum(gap > 0 for gap in gaps)
         untied = sum(gap != 0 for gap in gaps)
         sign = stats.binomtest(wins, untied).pvalue if untied else 1.0
-        size = "" if interval.estimate >= self.matters or interval.low <= 0 else "; real, but smaller than matters"
+        size = ""
+        if interval.high < self.matters:
+            kind = (
+                "real, but smaller than matters"
+                if interval.low > 0
+                else "if there is a gain, it is smaller than matters"
+            )
+            size = f"; {kind} (a factor of {_factor(self.matters)})"
         return (
             f"The odds of a right answer change by a factor of {_factor(interval.estimate)} "
             f"(95% from {_factor(interval.low)} to {_factor(interval.high)}); higher in {wins} of {len(gaps)} seeds "
@@ -86,15 +94,13 @@ class PairedDifference(Claim):
         )
 
     def _would_decide(self, interval: Interval, n: int) -> str:
-        """Pairs at which a gap of this size and spread would leave 0 outside the interval."""
-        if interval.low > 0:
-            return "a larger difference: more seeds will not change this verdict"
+        """Pairs at which an interval of this centre and spread would clear the boundary that it now crosses."""
         spread = (interval.high - interval.estimate) * sqrt(n) / float(stats.t.ppf(0.975, n - 1))
-        effect = max(abs(interval.estimate), self.matters)
+        to_clear = interval.estimate if interval.estimate >= self.matters else self.matters - interval.estimate
         for pairs in range(n + 1, 1000):
-            if float(stats.t.ppf(0.975, pairs - 1)) * spread / sqrt(pairs) < effect:
-                return f"about {pairs} pairs of seeds, if the true difference is {effect:.2g} in log odds"
-        return "more than 1000 pairs of seeds"
+            if float(stats.t.ppf(0.975, pairs - 1)) * spread / sqrt(pairs) < to_clear:
+                return f"about {pairs} pairs of seeds, if they go on as these did"
+        return "more than 1000 pairs of seeds: the difference is about as large as the smallest that matters"
 
     def _verdict(
         self, decision: Decision, sentence: str, interval: Interval | None, n: int, would: str, keys: tuple[str, ...]

@@ -1,12 +1,12 @@
 """Solve rate: a configuration solves its task in at least a given share of seeds."""
 
-from math import ceil, log
 from typing import Any
 
 from pydantic import Field
 
 from fathometer.core.claim import Claim, Decision, Verdict
 from fathometer.core.evidence import Evidence, score
+from fathometer.core.metrics import metric
 from fathometer.core.record import Record
 from fathometer.statistics.intervals import clopper_pearson, wilson
 
@@ -27,11 +27,10 @@ class SolveRate(Claim):
     tolerance: float = Field(default=0.01, gt=0)
 
     def judge(self, evidence: Evidence) -> Verdict:
-        trials = evidence.trials(self.where)
-        solved = [found for found in (self._solved(evidence, trial) for trial in trials) if found is not None]
-        n, right = len(solved), sum(solved)
-        enough = ceil(log(ALPHA) / log(self.at_least))
-        would = f"{enough} solved seeds of {enough} would support it"
+        found = [(trial.key, self._solved(evidence, trial)) for trial in evidence.trials(self.where)]
+        solved = [(key, good) for key, good in found if good is not None]
+        n, right = len(solved), sum(good for _, good in solved)
+        would = self._would_decide(right, n)
         if not n:
             return self._verdict("inconclusive", "No trial of this kind has ended yet.", None, 0, would, ())
         sure = clopper_pearson(right, n, level=1 - 2 * ALPHA)
@@ -45,20 +44,27 @@ class SolveRate(Claim):
             f"{right} of {n} seeds solved it: the rate is between {shown.low:.0%} and {shown.high:.0%} "
             f"(95%, Wilson), and the claim needs {self.at_least:.0%}."
         )
-        keys = tuple(trial.key for trial in trials)
+        keys = tuple(key for key, _ in solved)
         return self._verdict(decision, sentence, (shown.estimate, shown.low, shown.high), n, would, keys)
+
+    def _would_decide(self, right: int, n: int) -> str:
+        for more in range(1, 1000):
+            if clopper_pearson(right + more, n + more, level=1 - 2 * ALPHA).low >= self.at_least:
+                return f"{more} more seeds, all solved, would support it"
+        return "more than 1000 further seeds"
 
     def _solved(self, evidence: Evidence, trial: Record) -> bool | None:
         if trial.status == "diverged":
             return False
-        split = trial.scores[0]["split"]
-        value = score(trial, self.metric, self.stratum, split)
+        value = score(trial, self.metric, self.stratum)
         ceilings = [
             limit["value"]
-            for limit in evidence.limits(trial.spec["task"], split)
+            for limit in evidence.limits(trial)
             if (limit["kind"], limit["metric"], limit["stratum"]) == ("task_optimal", self.metric, self.stratum)
         ]
-        return None if value is None or not ceilings else value >= ceilings[0] - self.tolerance
+        if value is None or not ceilings:
+            return None
+        return metric(self.metric).reached(value, ceilings[0], self.tolerance)
 
     def _verdict(
         self,
