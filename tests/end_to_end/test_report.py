@@ -59,7 +59,7 @@ def test_a_hostile_name_is_harmless(results: Results, tmp_path: Path) -> None:
         path = next(p for p in (root / "records").glob("*/*.json") if json.loads(p.read_text())["kind"] == "trial")
     held = json.loads(path.read_text())
     held["spec"]["model"]["name"] = evil
-    fields = {name: value for name, value in held.items() if name != "digest"}
+    fields = {name: value for name, value in held.items() if name not in ("digest", "checksum")}
     path.write_text(Record(**fields).to_json())
     text = write_report(Folder(root)).read_text()
     assert evil not in text
@@ -117,9 +117,9 @@ def test_failures_and_untrusted_records_are_shown(results: Results, tmp_path: Pa
     shutil.copytree(results.folder.root, root)
     folder = Folder(root)
     trial, other = [record for record in folder.evidence() if record.kind == "trial"][:2]
-    folder.write(
-        Record("a" * 24, "trial", 0, "failed", trial.spec, {"scores": [], "error": "Traceback <x>", "reason": "boom"})
-    )
+    folder.record_path(trial).unlink()
+    outcome = {"scores": [], "error": "Traceback <x>", "reason": "boom"}
+    folder.write(Record(trial.key, "trial", 0, "failed", trial.spec, outcome))
     folder.record_path(other).write_text("{")
     text = write_report(Folder(root)).read_text()
     assert "1 failed" in text

@@ -33,19 +33,32 @@ def test_grouped_batches_have_little_padding_and_all_lengths_in_turn() -> None:
 
 
 def test_an_epoch_of_a_finite_set_shows_every_training_string_once() -> None:
-    samples = Samples(trial(strings=40))
-    seen = [row[:length].tobytes() for step in range(40) for row, length in _rows(samples, step)]
-    first_epoch = seen[:108]
-    assert len(seen) >= 108
-    assert len(set(seen)) <= 108
+    samples = Samples(trial(strings=40, lengths=(5, 9)))
     assert samples._finite is not None
-    assert len(samples._finite[0]) == 108
-    assert len(samples._finite[1]) == 12
-    rows = samples._finite_rows(0, 108)
-    assert sorted(rows) == list(range(108))
-    assert sorted(samples._finite_rows(108, 108)) == list(range(108))
-    assert not np.array_equal(rows, samples._finite_rows(108, 108))
-    assert first_epoch
+    training, validation = samples._finite
+    size = len(training)
+    assert (size, len(validation)) == (72, 8)
+    seen = [row[:length].tobytes() for step in range(40) for row, length in _rows(samples, step)]
+    assert set(seen) == {row[:length].tobytes() for row, length in zip(training.inputs, training.lengths, strict=True)}
+    rows = samples._finite_rows(0, size)
+    assert sorted(rows) == sorted(samples._finite_rows(size, size)) == list(range(size))
+    assert not np.array_equal(rows, samples._finite_rows(size, size))
+
+
+def test_no_string_is_both_trained_on_and_validated_on() -> None:
+    samples = Samples(trial(strings=40, lengths=(1, 2, 9)))  # there are only ten strings of length 1
+    assert samples._finite is not None
+    training, validation = (
+        {tuple(row[: (length + 1) // 2]) for row, length in zip(pool.inputs, pool.lengths, strict=True)}
+        for pool in samples._finite
+    )
+    assert len(samples._finite[1]) > len(validation)
+    assert not training & validation
+
+
+def test_a_training_set_that_validation_uses_up_is_an_error() -> None:
+    with pytest.raises(ValueError, match="The 100 examples of the training set repeat each other"):
+        Samples(trial(strings=100, lengths=(1,), symbols=2, noise={"reading": "R0"})).validation()
 
 
 def _rows(samples: Samples, step: int) -> list[tuple[np.ndarray, int]]:
@@ -69,4 +82,4 @@ def test_test_strings_never_stand_in_a_finite_training_set() -> None:
 
 def test_a_test_set_that_is_all_known_is_an_error() -> None:
     with pytest.raises(ValueError, match="All 200 test examples also stand in the training set"):
-        Samples(trial(strings=400, lengths=(1,), noise={"reading": "R0"})).test("in_distribution")
+        Samples(trial(strings=100, lengths=(1,), noise={"reading": "R0"})).test("in_distribution")

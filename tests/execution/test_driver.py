@@ -167,6 +167,7 @@ def test_failed_work_is_done_again_when_asked_for(tmp_path: Path, retry: bool) -
     drive(Climb(), folder, LuckyExecutor(folder, 1, random.Random(0)))
     trial = _trial(1, 0)
     first = next(record for record in folder.evidence() if record.key == trial.key)
+    folder.record_path(first).unlink()
     folder.write(Record(first.key, first.kind, 0, "failed", first.spec, {"scores": [], "error": "?"}))
     again = Folder(folder.root)
     evidence = drive(Climb(), again, LuckyExecutor(again, 1, random.Random(0)), retry=retry)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from fathometer.core.streams import stream
 from fathometer.core.task import Task
 
 FILE = Path(__file__).with_name("meanings.json")
+
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""Where a function lies in memory: no part of any meaning."""
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "probe scores": {"split": "clean"},
@@ -46,7 +50,7 @@ def _meaning(cls: type[Spec], example: dict[str, Any]) -> dict[str, Any]:
 def _fields(cls: type[Spec]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, field in cls.model_fields.items():
-        found[name] = f"{field.annotation!r} = {field.default!r} {field.metadata!r}"
+        found[name] = ADDRESS.sub("", f"{field.annotation!r} = {field.default!r} {field.metadata!r}")
         if isinstance(field.annotation, type) and issubclass(field.annotation, Spec):
             found |= {f"{name}.{inner}": text for inner, text in _fields(field.annotation).items()}
     return found

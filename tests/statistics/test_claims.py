@@ -1,5 +1,6 @@
 """Claims: every rule decides as it was written down, says what is missing, and keeps its error rates."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,11 +58,21 @@ def test_a_clear_difference_is_supported_and_its_opposite_refuted() -> None:
     assert "higher in 4 of 4 seeds (sign test p = 0.12)" in up.sentence
 
 
-def test_a_difference_that_does_not_matter_is_named_so() -> None:
-    verdict = paired(matters=1.0).judge(pairs([0.55] * 6, [0.5] * 6, n=10**6))
+def test_a_difference_that_does_not_matter_is_refuted_and_named_so() -> None:
+    real = paired(matters=1.0).judge(pairs([0.55] * 6, [0.5] * 6, n=10**6))
+    assert real.decision == "refuted"
+    assert "real, but smaller than matters (a factor of 2.7)" in real.sentence
+    assert real.would_decide == ""
+    unsure = paired(matters=1.0).judge(pairs([0.5, 0.51, 0.5, 0.51], [0.5, 0.5, 0.51, 0.51]))
+    assert unsure.decision == "refuted"
+    assert "if there is a gain, it is smaller than matters" in unsure.sentence
+
+
+def test_a_difference_about_as_large_as_what_matters_stays_open() -> None:
+    edge = 1 / (1 + np.exp(-0.499))
+    verdict = paired().judge(pairs([edge + 0.01, edge - 0.01], [0.5, 0.5], n=10**6))
     assert verdict.decision == "inconclusive"
-    assert "real, but smaller than matters" in verdict.sentence
-    assert "more seeds will not change" in verdict.would_decide
+    assert verdict.would_decide.startswith("more than 1000 pairs of seeds")
 
 
 def test_seeds_that_agree_exactly_never_give_an_interval_of_no_width() -> None:
@@ -125,16 +136,38 @@ def test_diverged_trials_have_not_solved() -> None:
 
 def test_without_trials_it_says_what_would_decide() -> None:
     verdict = solves(0.5).judge(Evidence())
-    assert (verdict.decision, verdict.would_decide) == ("inconclusive", "5 solved seeds of 5 would support it")
+    assert (verdict.decision, verdict.would_decide) == ("inconclusive", "5 more seeds, all solved, would support it")
 
 
 def test_scores_above_the_limit_are_found_and_luck_is_not() -> None:
     claim = named("claim", "within_limits", identifier="c", statement="s")
-    lucky = Evidence([trial(1, 0, 0.905), sheet(0.9)])
+    lucky = Evidence([trial(1, 0, 0.905, n=5000), sheet(0.9)])
     leaking = Evidence([trial(1, 0, 0.95), trial(2, 0, 0.9), sheet(0.9)])
+    too_few = claim.judge(Evidence([trial(1, 0, 0.905, n=1000), sheet(0.9)]))
+    without_limit = claim.judge(Evidence([trial(1, 0, 0.9)]))
     assert claim.judge(lucky).decision == "supported"
     assert claim.judge(leaking).decision == "refuted"
-    assert claim.judge(Evidence([trial(1, 0, 0.9)])).decision == "inconclusive"
+    assert (too_few.decision, too_few.would_decide) == ("inconclusive", "more test examples")
+    assert (without_limit.decision, without_limit.would_decide) == ("inconclusive", "one finished trial")
+
+
+def test_answers_of_one_example_are_not_taken_for_independent() -> None:
+    claim = named("claim", "within_limits", identifier="c", statement="s")
+    alone = trial(1, 0, 0.91, n=10_000)
+    whole = {"split": "s", "stratum": "all", "metric": "sequence_accuracy", "value": 0.5, "n": 1000}
+    together = dataclasses.replace(alone, outcome={"scores": [*alone.scores, whole]})
+    assert claim.judge(Evidence([alone, sheet(0.9)])).decision == "refuted"
+    assert claim.judge(Evidence([together, sheet(0.9)])).decision == "inconclusive"
+
+
+def test_a_perfect_score_at_a_limit_of_one_is_no_leak() -> None:
+    claim = named("claim", "within_limits", identifier="c", statement="s")
+    assert claim.judge(Evidence([trial(1, 0, 1.0), sheet(1.0)])).decision == "supported"
+
+
+def test_a_claim_about_a_score_that_counts_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="'loss' does not count right answers"):
+        paired(metric="loss")
 
 
 def test_claims_survive_their_json_form_and_judge_the_same() -> None:

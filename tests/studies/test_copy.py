@@ -54,7 +54,7 @@ def test_every_claim_can_be_supported_and_refuted() -> None:
     decided = {verdict.claim: verdict.decision for verdict in as_expected}
     assert decided == {
         "heads_help_at_smallest_depth": "supported",
-        "depth_helps_with_fewest_heads": "inconclusive",
+        "depth_helps_with_fewest_heads": "refuted",
         "fixed_delimiter_is_easier": "supported",
         "shallowest_can_learn_it": "supported",
         "nothing_beats_the_noise": "supported",
