@@ -24,6 +24,7 @@ class LiveView:
         self.study, self.console = study, console
         self._started = time.monotonic()
         self._first_cost: float | None = None
+        self._first_done: int | None = None
         self._printed = 0.0
         self._told = 0
         self._judged: tuple[int, list[Verdict]] = (-1, [])
@@ -40,15 +41,22 @@ class LiveView:
 
     def update(self, state: State) -> None:
         """Shows where the run stands."""
-        left = self._seconds_left(state)
+        told = f"{state.done}/{len(state.wanted)} records, {self._rate(state)}, {_left(self._seconds_left(state))}"
         for note in state.notes[self._told :]:
             self.console.print(note, style="yellow")
         self._told = len(state.notes)
         if self._live:
-            self._live.update(self._panel(state, left))
+            self._live.update(self._panel(state, told))
         elif time.monotonic() - self._printed >= 10 or state.done == len(state.wanted):
             self._printed = time.monotonic()
-            self.console.print(f"{state.done}/{len(state.wanted)} records, {_left(left)}", highlight=False)
+            self.console.print(told, highlight=False)
+
+    def _rate(self, state: State) -> str:
+        """Records a minute since this run began."""
+        self._first_done = state.done if self._first_done is None else self._first_done
+        minutes = max(time.monotonic() - self._started, 1.0) / 60
+        rate = (state.done - self._first_done) / minutes
+        return f"{rate:.0f} a minute" if rate >= 10 else f"{rate:.1f} a minute"
 
     def _seconds_left(self, state: State) -> float | None:
         """From the share of the nominal work done since this run began; None until there is any."""
@@ -59,15 +67,10 @@ class LiveView:
         done = self._first_cost - open_cost
         return None if done <= 0 else (time.monotonic() - self._started) * open_cost / done
 
-    def _panel(self, state: State, left: float | None) -> RenderableType:
-        total = max(1, len(state.wanted))
+    def _panel(self, state: State, told: str) -> RenderableType:
         head = Table.grid(padding=(0, 2))
-        head.add_row(
-            ProgressBar(total=total, completed=state.done, width=40),
-            f"{state.done}/{total} records",
-            f"{state.busy} under way",
-            _left(left),
-        )
+        bar = ProgressBar(total=max(1, len(state.wanted)), completed=state.done, width=40)
+        head.add_row(bar, f"{told}, {state.busy} under way")
         if self._judged[0] != len(state.evidence):
             self._judged = len(state.evidence), judge(self.study.claims(), state.evidence)
         return Group(head, verdict_table(self._judged[1]))

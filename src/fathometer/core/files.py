@@ -17,15 +17,26 @@ def write_whole(path: Path, content: bytes, replace: bool = True) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if replace:
+        if replace or not _linked(path, temporary):
             temporary.replace(path)
-        else:
-            path.hardlink_to(temporary)
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def _linked(path: Path, temporary: Path) -> bool:
+    """Gives the file its name unless the name is taken; False where the file system knows no links."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:
+        if path.exists():
+            raise FileExistsError(path) from None
+        return False
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

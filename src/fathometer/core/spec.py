@@ -26,6 +26,7 @@ RESERVED = ("name", "version", "source", "path")
 HINTS = {
     "tuple_type": "takes a list: write [5,10], or [5] for one",
     "bool_type": "is true or false",
+    "int_type": "takes a whole number",
 }
 """What is said in place of pydantic's words where they would not help."""
 
