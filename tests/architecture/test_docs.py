@@ -36,7 +36,7 @@ from fathometer.studies.copy import PLANS
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if page.parent.name != "decisions"]
-VERBS: dict[str, Any] = get_command(cli.app).commands  # type: ignore[attr-defined]
+VERBS: dict[str, Any] = get_command(cli.app).commands
 PAGE_OF = {"task": "tasks/{}.md", "model": "models/{}.md", "study": "studies/{}.md"}
 SECTION_OF = {"probe": "probes.md", "claim": "claims.md", "start": "starts.md"}
 ENTRIES = [

@@ -15,7 +15,7 @@ def trial(key: str, attempt: int = 0, status: Status = "done", value: float = 0.
     return Record(key.rjust(24, "0"), "trial", attempt, status, spec, {"scores": [row] if status == "done" else []})
 
 
-RECORDS = [trial(k, a, s) for k in "abc" for a, s in ((0, "failed"), (1, "done"), (2, "failed"))]  # type: ignore[arg-type]
+RECORDS = [trial(k, a, s) for k in "abc" for a, s in ((0, "failed"), (1, "done"), (2, "failed"))]
 
 
 @given(st.permutations(RECORDS))

@@ -61,7 +61,7 @@ def test_json_round_trip_keeps_value_and_key(
 ) -> None:
     trial = Trial(
         task=named("task", "copying", lengths=tuple(lengths), layout=layout, noise={"share": share}),
-        model=Transformer(depth=depth, positions={"kind": "rope"}),  # type: ignore[arg-type]
+        model=Transformer(depth=depth, positions={"kind": "rope"}),
         recipe=Recipe(steps=steps, schedule=Schedule(decay="cosine")),
         seed=seed,
     )
@@ -103,7 +103,7 @@ def test_bad_values_are_named_with_the_fix(fields: dict[str, Any], message: str)
 
 def test_specs_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        Copying().symbols = 3  # type: ignore[misc]
+        Copying().symbols = 3
 
 
 def test_with_changes_are_validated() -> None:
@@ -126,9 +126,9 @@ def test_missing_fields_are_named() -> None:
         depth: int = Field()
 
     with pytest.raises(SpecError, match="Needy needs a value for 'depth'"):
-        Needy()  # type: ignore[call-arg]
+        Needy()
 
 
 def test_impossible_pairs_are_refused_when_the_trial_is_written() -> None:
     with pytest.raises(SpecError, match=r"positions.longest = 4 is shorter"):
-        Trial(task=Copying(lengths=(5,)), model=Transformer(positions={"kind": "learned", "longest": 4}))  # type: ignore[arg-type]
+        Trial(task=Copying(lengths=(5,)), model=Transformer(positions={"kind": "learned", "longest": 4}))

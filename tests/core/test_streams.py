@@ -12,7 +12,7 @@ def test_the_value_of_a_stream_is_fixed_for_good() -> None:
 
 def test_every_part_of_the_name_matters() -> None:
     names = [("train", 0), ("train", 1), ("test", 0), ("train", 0, "a"), ("train", 0, "a", 1), ("train", 0, "a", 2)]
-    assert len({seed_of(*name) for name in names}) == len(names)  # type: ignore[arg-type]
+    assert len({seed_of(*name) for name in names}) == len(names)
 
 
 def test_streams_do_not_overlap() -> None:

@@ -46,7 +46,7 @@ def test_everything_public_can_be_had() -> None:
 
 
 def test_dry_runs_are_honest_in_kind(tmp_path: Path, tiny: str) -> None:
-    short = fm.estimate(fm.laboratory.find_study(tiny), tmp_path / "none", workers=1)  # type: ignore[attr-defined]
+    short = fm.estimate(fm.laboratory.find_study(tiny), tmp_path / "none", workers=1)
     assert (short.wanted, short.open_trials) == (12, 4)
     assert short.seconds is not None
     assert 0 < short.seconds < 300

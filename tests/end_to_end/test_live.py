@@ -38,8 +38,8 @@ def test_a_log_tells_done_rate_time_left_and_what_happened(results: Results, clo
         clock.now += 60
         shallow = [record for record in trials if record.spec["model"]["depth"] == 1]
         view.update(State(wanted, Evidence(shallow), done=len(shallow), notes=["a worker died; done again"]))
-    whole = sum(work.flops() for work in wanted if work.key in {record.key for record in trials})  # type: ignore[union-attr]
-    done = sum(work.flops() for work in wanted if work.key in {record.key for record in shallow})  # type: ignore[union-attr]
+    whole = sum(work.flops() for work in wanted if work.key in {record.key for record in trials})
+    done = sum(work.flops() for work in wanted if work.key in {record.key for record in shallow})
     left = live.duration(60 * (whole - done) / done)
     assert out.getvalue().splitlines() == [
         f"0/{len(wanted)} records, 0.0 a minute, time left unknown yet",
@@ -54,7 +54,7 @@ def test_a_terminal_shows_the_verdicts_as_they_firm_up(results: Results, clock: 
     out = io.StringIO()
     with live.LiveView(study, Console(file=out, force_terminal=True, width=100, height=40)) as view:
         view.update(State(everything_wanted(study, evidence), evidence, done=12, busy=0))
-        view._live.refresh()  # type: ignore[union-attr]
+        view._live.refresh()
     shown = out.getvalue()
     assert "12/12 records" in shown
     for verdict in results.verdicts():

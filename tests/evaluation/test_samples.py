@@ -12,7 +12,7 @@ from fathometer.tasks.copying import Copying
 
 def trial(**task: object) -> Trial:
     recipe = Recipe(steps=100, batch=15, evaluation=Evaluation(validate_on=50, test_on=200))
-    return Trial(task=Copying(**({"lengths": (2, 5, 9)} | task)), model=Transformer(width=8, heads=2), recipe=recipe)  # type: ignore[arg-type]
+    return Trial(task=Copying(**({"lengths": (2, 5, 9)} | task)), model=Transformer(width=8, heads=2), recipe=recipe)
 
 
 def test_steps_can_be_asked_for_in_any_order() -> None:

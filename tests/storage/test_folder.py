@@ -59,7 +59,7 @@ def test_folders_merge_by_copying(folder: Folder, tmp_path: Path) -> None:
 def test_untrusted_records_are_named_and_set_aside(folder: Folder, damage: object, reason: str) -> None:
     folder.write(record("a"))
     path = folder.record_path(record("a"))
-    path.write_text(damage(path.read_text()))  # type: ignore[operator]
+    path.write_text(damage(path.read_text()))
     again = Folder(folder.root)
     assert len(again.evidence()) == 0
     assert again.problems[0].path == path

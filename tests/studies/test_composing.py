@@ -14,21 +14,21 @@ def test_settings_find_their_place() -> None:
         {"depth": [1, 2], "heads": [4], "lengths": [[3, 5]], "share": [0.2], "learning_rate": [1e-3, 3e-3]},
         seeds=2,
     )
-    assert [model.depth for model in study.models] == [1, 2]  # type: ignore[attr-defined]
-    assert study.tasks[0].noise.share == 0.2  # type: ignore[attr-defined]
+    assert [model.depth for model in study.models] == [1, 2]
+    assert study.tasks[0].noise.share == 0.2
     assert [recipe.optimiser.learning_rate for recipe in study.recipes] == [1e-3, 3e-3]
     assert study.question == "How well does transformer learn copying?"
 
 
 def test_full_paths_and_shorthands_work() -> None:
     study = compose("copying", ["transformer"], {"model.positions": ["rope"], "task.noise.reading": ["R0"]})
-    assert study.models[0].positions.kind == "rope"  # type: ignore[attr-defined]
-    assert study.tasks[0].noise.reading == "R0"  # type: ignore[attr-defined]
+    assert study.models[0].positions.kind == "rope"
+    assert study.tasks[0].noise.reading == "R0"
 
 
 def test_every_combination_is_tried_at_every_seed() -> None:
     study = compose("copying", ["transformer"], {"depth": [1, 2], "width": [16, 32], "steps": [10, 20]}, seeds=3)
-    assert len(study.wanted(None)) == 2 * 2 * 2 * 3  # type: ignore[arg-type]
+    assert len(study.wanted(None)) == 2 * 2 * 2 * 3
 
 
 @pytest.mark.parametrize(

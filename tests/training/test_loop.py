@@ -19,7 +19,7 @@ from fathometer.training.loop import fresh_network, loss_on, make_optimiser, run
 
 EVALUATION = Evaluation(every=10, validate_on=32, test_on=64)
 SMALL = Trial(
-    task=Copying(lengths=(2, 3), noise={"reading": "R0"}),  # type: ignore[arg-type]
+    task=Copying(lengths=(2, 3), noise={"reading": "R0"}),
     model=Transformer(depth=1, width=16, heads=2),
     recipe=Recipe(steps=30, batch=16, optimiser=Optimiser(learning_rate=1e-2), evaluation=EVALUATION),
 )

@@ -18,11 +18,21 @@ class Tokens(Spec):
 
     vocab: int = Field(ge=2)
 
+    @property
+    def channels(self) -> int:
+        """How many numbers a network puts out for one position: here a score for each symbol."""
+        return self.vocab
+
 
 class Vectors(Spec):
     """``dim`` real numbers at each position."""
 
     dim: int = Field(ge=1)
+
+    @property
+    def channels(self) -> int:
+        """How many numbers a network puts out for one position."""
+        return self.dim
 
 
 class Interface(Spec):

@@ -104,9 +104,9 @@ class Transformer(Model):
         return TransformerNetwork(self, interface)
 
     def size(self, interface: Interface) -> Size:
-        d, length, outputs = self.width, interface.length, _count(interface.outputs)
+        d, length, outputs = self.width, interface.length, interface.outputs.channels
         tokens_in = isinstance(interface.inputs, Tokens)
-        embedding = _count(interface.inputs) * d + (0 if tokens_in else d)
+        embedding = interface.inputs.channels * d + (0 if tokens_in else d)
         positions = {
             "learned": (self.positions.longest or length) * d,
             "t5": self.positions.buckets * self.heads,
@@ -224,7 +224,7 @@ class TransformerNetwork(nn.Module):
     def __init__(self, spec: Transformer, interface: Interface) -> None:
         super().__init__()
         tokens_in = isinstance(interface.inputs, Tokens)
-        size_in, size_out = _count(interface.inputs), _count(interface.outputs)
+        size_in, size_out = interface.inputs.channels, interface.outputs.channels
         self.spec = spec
         self.embed = nn.Embedding(size_in, spec.width) if tokens_in else nn.Linear(size_in, spec.width)
         longest = spec.positions.longest or interface.length
@@ -326,7 +326,3 @@ def _initialise(network: TransformerNetwork) -> None:
         elif parameter.dim() == 2:
             writes = name.endswith(("out.weight", "feedforward.2.weight"))
             nn.init.normal_(parameter, std=0.02 * (residual if writes else 1.0))
-
-
-def _count(side: Spec) -> int:
-    return side.vocab if isinstance(side, Tokens) else side.dim  # type: ignore[attr-defined]

@@ -246,7 +246,7 @@ class Copying(Task):
 
     def _left_over(self, fit: Batch, test: Batch) -> Array:
         """The symbol seen before the delimiter that is most in excess of what has been answered: order ignored."""
-        one_hot = np.eye(self.interface().inputs.vocab)[test.inputs]  # type: ignore[union-attr]
+        one_hot = np.eye(self.interface().inputs.channels)[test.inputs]
         after = np.cumsum(test.inputs == self.symbols + 1, axis=1) > 0
         source = (one_hot * ~after[:, :, None]).sum(axis=1, keepdims=True)
         answered = np.cumsum(one_hot * after[:, :, None], axis=1)

@@ -29,8 +29,7 @@ def check_model(model: Model, interface: Interface, batch: int = 3) -> None:
     x = _inputs(interface, batch)
     with torch.no_grad():
         y = outputs(network, model, x)
-        outs = interface.outputs.vocab if isinstance(interface.outputs, Tokens) else interface.outputs.dim
-        assert y.shape == (batch, interface.length, outs), f"outputs have shape {tuple(y.shape)}"
+        assert y.shape == (batch, interface.length, interface.outputs.channels), f"outputs have shape {tuple(y.shape)}"
         alone = outputs(network, model, x[1:2])
         assert torch.allclose(y[1:2], alone, atol=1e-9), "an example's output depends on the others in its batch"
         if interface.causal:
@@ -60,8 +59,9 @@ def _inputs(interface: Interface, batch: int) -> Tensor:
 def _check_causal(network: nn.Module, model: Model, interface: Interface, x: Tensor, y: Tensor) -> None:
     for time in {interface.length // 2, interface.length - 1}:
         changed = x.clone()
-        tokens = isinstance(interface.inputs, Tokens)
-        changed[:, time] = (x[:, time] + 1) % interface.inputs.vocab if tokens else x[:, time] + 1.0  # type: ignore[union-attr]
+        changed[:, time] += 1
+        if isinstance(interface.inputs, Tokens):
+            changed[:, time] %= interface.inputs.vocab
         late = (outputs(network, model, changed)[:, :time] - y[:, :time]).abs()
         assert not late.numel() or late.max() < 1e-9, f"outputs before position {time} change with the input there"
 
