@@ -212,9 +212,7 @@ def _run(study: "Study", to: Path | None, workers: int | None, device: str, dry_
         console.print(f"{study.name}: {study.question}")
         console.print(f"{cost.wanted} records wanted; {cost.open_trials} trials still to train")
         console.print(f"{cost.flops:.2e} FLOPs, nominal")
-        console.print(
-            f"at most about {duration(cost.seconds or 0)} here, if nothing stops early (measured on a few steps)"
-        )
+        console.print(f"about {duration(cost.seconds)} of work here if nothing stops early (from a short rehearsal)")
         return
     folder = laboratory.open_folder(study, to)
     for problem in folder.removed:

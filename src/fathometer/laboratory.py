@@ -11,6 +11,7 @@ from fathometer.core.evidence import Evidence
 from fathometer.core.naming import nearest
 from fathometer.core.spec import encode
 from fathometer.core.study import Figure, Scale, Study
+from fathometer.core.trial import Trial
 from fathometer.figures.standard import standard_figures
 from fathometer.report.page import command_line, read, study_of, write_report
 from fathometer.storage.folder import Folder
@@ -89,7 +90,7 @@ class Cost:
     wanted: int
     open_trials: int
     flops: float
-    seconds: float | None
+    seconds: float
 
 
 def run(
@@ -146,10 +147,10 @@ def try_(
 def estimate(study: Study, to: Path | str | None = None, workers: int | None = None, device: str = "auto") -> Cost:
     """What is still to be done, and how long this machine would take if nothing stopped early.
 
-    The time rests on a few steps of some of the trials, run with all workers at once; nothing is recorded.
+    The time rests on a rehearsal of some of the work, with all workers at once; nothing is recorded.
     """
     from fathometer.evaluation.numerics import pick_device
-    from fathometer.execution.estimate import estimated_seconds, open_trials
+    from fathometer.execution.estimate import estimated_seconds, open_work
     from fathometer.execution.local import available_cores
 
     device = pick_device(device)
@@ -158,8 +159,9 @@ def estimate(study: Study, to: Path | str | None = None, workers: int | None = N
     workers = max(1, workers)
     root = Path(to) if to else default_folder(study)
     evidence = Folder(root).evidence() if root.exists() else Evidence()
-    wanted, trials = open_trials(study, evidence)
-    seconds = estimated_seconds(trials, workers, device) if trials else 0.0
+    wanted, work = open_work(study, evidence)
+    trials = [each for each in work if isinstance(each, Trial)]
+    seconds = estimated_seconds(work, workers, device) if work else 0.0
     return Cost(wanted, len(trials), sum(trial.flops() for trial in trials), seconds)
 
 

@@ -25,7 +25,7 @@ class LiveView:
         self._started = time.monotonic()
         self._first_cost: float | None = None
         self._first_done: int | None = None
-        self._printed = 0.0
+        self._printed, self._said = 0.0, ""
         self._told = 0
         self._judged: tuple[int, list[Verdict]] = (-1, [])
         self._live = Live(console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
@@ -41,14 +41,16 @@ class LiveView:
 
     def update(self, state: State) -> None:
         """Shows where the run stands."""
-        told = f"{state.done}/{len(state.wanted)} records, {self._rate(state)}, {_left(self._seconds_left(state))}"
+        told = f"{state.done}/{len(state.wanted)} records"
+        if state.done < len(state.wanted):
+            told += f", {self._rate(state)}, {_left(self._seconds_left(state))}"
         for note in state.notes[self._told :]:
             self.console.print(note, style="yellow")
         self._told = len(state.notes)
         if self._live:
             self._live.update(self._panel(state, told))
-        elif time.monotonic() - self._printed >= 10 or state.done == len(state.wanted):
-            self._printed = time.monotonic()
+        elif told != self._said and (time.monotonic() - self._printed >= 10 or state.done == len(state.wanted)):
+            self._printed, self._said = time.monotonic(), told
             self.console.print(told, highlight=False)
 
     def _rate(self, state: State) -> str:

@@ -10,6 +10,7 @@ import torch
 from fathometer.core.recipe import Evaluation, Recipe
 from fathometer.core.trial import Probe, Subject, Trial
 from fathometer.evaluation.numerics import steady
+from fathometer.evaluation.samples import LOOKAHEAD
 from fathometer.models.transformer import Transformer
 from fathometer.probing import timing
 from fathometer.probing.answer_attention import AnswerAttention
@@ -47,7 +48,7 @@ def test_only_timing_needs_the_machine_to_itself() -> None:
 
 
 def test_rates_come_from_the_median_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn_clock(monkeypatch, rehearsal, [9.0, 2.0, 4.0])
+    turn_clock(monkeypatch, rehearsal, [7.0, *(LOOKAHEAD * each for each in (9.0, 2.0, 4.0))])
     turn_clock(monkeypatch, timing, [1.0, 3.0, 50.0])
     assert Timing(repeats=3).measure(subject()).timing == {
         "train_samples_per_second": 16 / 4,

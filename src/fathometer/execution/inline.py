@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from fathometer.core.trial import Trial
+from fathometer.core.trial import Work
 from fathometer.execution.jobs import Ended, Event, Job, Lost, Unwritable
-from fathometer.execution.worker import Worker
-from fathometer.training.rehearsal import Pace, rehearse
+from fathometer.execution.worker import Worker, rehearsed_seconds
 
 
 class InlineExecutor:
@@ -29,8 +28,8 @@ class InlineExecutor:
         unwritable = any(isinstance(event, Unwritable) for event in events)
         return [*events, Lost(job, "the folder takes no more") if unwritable else Ended(job)]
 
-    def rehearse(self, trials: Sequence[Trial]) -> list[Pace]:
-        return [rehearse(trial, self._worker.device) for trial in trials]
+    def rehearse(self, work: Sequence[Work]) -> list[float]:
+        return [rehearsed_seconds(each, self._worker.device) for each in work]
 
     def close(self) -> None:
         self._jobs.clear()

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fathometer.core.trial import Trial
-from fathometer.training.rehearsal import Pace
+from fathometer.core.trial import Work
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,8 @@ class Executor(Protocol):
         """What has happened since the last call; waits up to ``seconds`` when nothing has."""
         ...
 
-    def rehearse(self, trials: Sequence[Trial]) -> list[Pace]:
-        """The pace of each trial on this machine with all workers busy."""
+    def rehearse(self, work: Sequence[Work]) -> list[float]:
+        """The seconds that each piece of work would take here, told from a few steps with all workers busy."""
         ...
 
     def close(self) -> None:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from fathometer.core.spec import encode
-from fathometer.core.trial import Trial
+from fathometer.core.trial import Work, kind_of
 from fathometer.execution.jobs import Ended, Event, Job, Lost, Recorded, Unwritable
-from fathometer.training.rehearsal import Pace
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
@@ -48,24 +47,25 @@ class LocalExecutor:
         self._hand_out()
         return events
 
-    def rehearse(self, trials: Sequence[Trial]) -> list[Pace]:
-        """All workers work at once, as they will in the sweep, so the pace has its contention in it."""
-        waiting, paces = list(range(len(trials))), dict[int, Pace]()
-        while len(paces) < len(trials):
-            for slot in range(min(self.workers, len(trials))):
+    def rehearse(self, work: Sequence[Work]) -> list[float]:
+        """All workers work at once, as they will in the sweep, so the seconds have its contention in them."""
+        waiting, seconds = list(range(len(work))), dict[int, float]()
+        while len(seconds) < len(work):
+            for slot in range(min(self.workers, len(work))):
                 process = self._process(slot)
                 if process.rehearsing is None and waiting:
                     process.rehearsing = waiting.pop(0)
-                    process.send({"rehearse": encode(trials[process.rehearsing])})
+                    one = work[process.rehearsing]
+                    process.send({"rehearse": {"kind": kind_of(one), "spec": encode(one)}})
             for process, line in self._arrived(1.0):
                 if line is None:
                     raise ValueError(f"A worker died while it was timed: {process.log.read_text()[-500:]}")
                 assert process.rehearsing is not None
                 if "error" in line:
-                    raise ValueError(f"{trials[process.rehearsing].model!r} cannot be timed: {line['error']}")
-                paces[process.rehearsing] = Pace(line["step"], line["validation"], line["test"])
+                    raise ValueError(f"{work[process.rehearsing]!r} cannot be timed: {line['error']}")
+                seconds[process.rehearsing] = line["seconds"]
                 process.rehearsing = None
-        return [paces[index] for index in range(len(trials))]
+        return [seconds[index] for index in range(len(work))]
 
     def close(self) -> None:
         self._queue.clear()

@@ -29,13 +29,13 @@ from torch import nn
 
 from fathometer.core.record import Record, Status
 from fathometer.core.spec import canonical
-from fathometer.core.trial import LimitSheet, Measurement, Subject, Trial, decode_work
+from fathometer.core.trial import LimitSheet, Measurement, Subject, Trial, Work, decode_work
 from fathometer.evaluation.numerics import pick_device, steady
 from fathometer.execution.jobs import Event, Item, Job, Recorded, Unwritable
 from fathometer.storage.folder import Folder, FolderError
 from fathometer.training.checkpoint import Checkpoint
 from fathometer.training.loop import fresh_network, run
-from fathometer.training.rehearsal import rehearse
+from fathometer.training.rehearsal import rehearse, seconds_of
 
 Found = tuple[Status, dict[str, Any], dict[str, Any]]
 """Status, outcome and what belongs to the provenance."""
@@ -74,7 +74,7 @@ class Worker:
         provenance = {"seconds": round(time.perf_counter() - started, 3), "device": self.device, **machine(), **beside}
         return Record(item.key, item.kind, item.attempt, status, item.spec, outcome, provenance)
 
-    def _do(self, work: Trial | Measurement | LimitSheet) -> Found:
+    def _do(self, work: Work) -> Found:
         if isinstance(work, Trial):
             return self._train(work)
         if isinstance(work, Measurement):
@@ -206,11 +206,22 @@ def main() -> None:
         answers.flush()
 
 
-def _rehearsed(form: dict[str, Any], device: str) -> dict[str, Any]:
+def rehearsed_seconds(work: Work, device: str) -> float:
+    """Seconds that a piece of work would take here: a trial's from a few steps, a probe's on a fresh network."""
+    if isinstance(work, Trial):
+        return rehearse(work, device).whole(work)
+    if isinstance(work, LimitSheet):
+        return seconds_of(lambda: work.task.limits(work.split))
+    with steady():
+        subject = Subject(fresh_network(work.trial, device), work.trial, device)
+        return seconds_of(lambda: work.probe.measure(subject))
+
+
+def _rehearsed(request: dict[str, Any], device: str) -> dict[str, Any]:
     try:
-        return {"event": "Pace", **asdict(rehearse(Trial(**form), device))}
+        return {"seconds": rehearsed_seconds(decode_work(request["kind"], request["spec"]), device)}
     except Exception as error:
-        return {"event": "Pace", "error": f"{type(error).__name__}: {error}"}
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
 def _listen(requests: "queue.Queue[dict[str, Any]]") -> None:

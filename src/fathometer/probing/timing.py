@@ -24,7 +24,7 @@ class Timing(Probe):
 
     def measure(self, subject: Subject) -> Finding:
         trial = subject.trial
-        pace = rehearse(trial, subject.device, steps=self.repeats)
+        pace = rehearse(trial, subject.device, rounds=self.repeats)
         batch = Samples(trial).test(trial.task.splits()[0])
         answer(subject.network, trial.model, batch, subject.device)
         seconds: list[float] = []

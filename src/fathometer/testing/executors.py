@@ -27,7 +27,7 @@ def check_executor(make: Callable[[Path], Executor], root: Path, patience: float
         for job in jobs:
             executor.submit(job)
         events = _until_all_ended(executor, len(jobs), folder, patience)
-        paces = executor.rehearse(trials[:2])
+        seconds = executor.rehearse(trials[:2])
     finally:
         executor.close()
     ended = [event.job for event in events if isinstance(event, Ended)]
@@ -40,7 +40,7 @@ def check_executor(make: Callable[[Path], Executor], root: Path, patience: float
     )
     failed = evidence.get(broken.key)
     assert failed is not None and failed.status == "failed", "a job that cannot be run left no failed record"
-    assert len(paces) == 2 and all(pace.step > 0 for pace in paces), "a rehearsal gave no pace"
+    assert len(seconds) == 2 and all(each > 0 for each in seconds), "a rehearsal gave no seconds"
 
 
 def _trial(seed: int) -> Trial:

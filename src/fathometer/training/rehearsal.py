@@ -7,15 +7,16 @@ from statistics import median
 
 from fathometer.core.trial import Trial
 from fathometer.evaluation.numerics import steady
-from fathometer.evaluation.samples import Samples
+from fathometer.evaluation.samples import LOOKAHEAD, Samples
 from fathometer.evaluation.scoring import main_score, scores
 from fathometer.training.loop import fresh_network, make_optimiser, train_step
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds that one step, one validation and the test at the end of a trial take."""
+    """Seconds that the beginning of a trial, one step, one validation and the test at its end take."""
 
+    beginning: float
     step: float
     validation: float
     test: float
@@ -24,31 +25,42 @@ class Pace:
         """Seconds for the trial if nothing stops it early."""
         recipe = trial.recipe
         validations = 1 + recipe.steps // recipe.evaluation.every
-        return self.step * recipe.steps + self.validation * validations + self.test
+        return self.beginning + self.step * recipe.steps + self.validation * validations + self.test
 
 
-def rehearse(trial: Trial, device: str = "cpu", steps: int = 8) -> Pace:
-    """Times the parts of a trial on this machine; the median step, after two that warm up."""
+def rehearse(trial: Trial, device: str = "cpu", rounds: int = 1) -> Pace:
+    """Times the parts of a trial on this machine.
+
+    A round is as many steps as are drawn at once, so that drawing is in their time; the median round counts, after one
+    step that warms up.
+    """
     with steady():
+        started = time.perf_counter()
         samples, network = Samples(trial), fresh_network(trial, device)
         optimiser = make_optimiser(network, trial.recipe)
+        validation = samples.validation()
+        beginning = time.perf_counter() - started
 
         def step(index: int) -> None:
             train_step(network, trial, optimiser, samples.batch(index), device).item()
 
-        for index in range(2):
-            step(index)
-        pace = median([_seconds(lambda index=index: step(index)) for index in range(2, 2 + steps)])
-        validation, test = samples.validation(), samples.test(samples.split)
+        def round_of_steps(number: int) -> None:
+            for index in range(LOOKAHEAD):
+                step(number * LOOKAHEAD + index)
+
+        step(0)
+        seconds = [seconds_of(lambda number=number: round_of_steps(number)) for number in range(1, rounds + 1)]
         model, metric = trial.model, trial.task.metric
         return Pace(
-            step=pace,
-            validation=_seconds(lambda: main_score(network, model, validation, metric, device)),
-            test=_seconds(lambda: scores(network, model, test, samples.split, device)),
+            beginning=beginning,
+            step=median(seconds) / LOOKAHEAD,
+            validation=seconds_of(lambda: main_score(network, model, validation, metric, device)),
+            test=seconds_of(lambda: scores(network, model, samples.test(samples.split), samples.split, device)),
         )
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long it takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
