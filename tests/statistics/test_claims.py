@@ -86,7 +86,7 @@ def test_seeds_that_agree_exactly_never_give_an_interval_of_no_width() -> None:
 def test_only_seeds_on_both_sides_are_paired() -> None:
     verdict = paired().judge(Evidence([trial(2, 0, 0.9), trial(1, 1, 0.5)]))
     assert (verdict.decision, verdict.n) == ("inconclusive", 0)
-    assert verdict.would_decide == "2 pairs of seeds at the least"
+    assert verdict.would_decide == "two pairs of seeds at the least"
 
 
 def test_a_filter_that_catches_several_cells_is_an_error() -> None:

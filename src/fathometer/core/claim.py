@@ -1,7 +1,7 @@
 """Claim and verdict: a falsifiable sentence with its rule fixed beforehand, and what the records say of it."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -44,3 +44,17 @@ class Claim(Named):
     @abstractmethod
     def judge(self, evidence: Evidence) -> Verdict:
         """A pure function of the records."""
+
+    def verdict(
+        self,
+        decision: Decision,
+        sentence: str,
+        method: str,
+        n: int = 0,
+        interval: tuple[float | None, float | None, float | None] = (None, None, None),
+        would_decide: str = "",
+        records: Sequence[str] = (),
+    ) -> Verdict:
+        """A verdict on this claim; ``interval`` is the effect with its lower and upper limit."""
+        told = (self.identifier, self.statement, decision, sentence)
+        return Verdict(*told, *interval, n, method, would_decide, tuple(records))

@@ -16,16 +16,5 @@ def _judge_one(claim: Claim, evidence: Evidence) -> Verdict:
     try:
         return claim.judge(evidence)
     except (ValueError, LookupError) as error:
-        sentence = f"It cannot be judged: {error}"
-        return Verdict(
-            claim=claim.identifier,
-            statement=claim.statement,
-            decision="inconclusive",
-            sentence=sentence,
-            effect=None,
-            low=None,
-            high=None,
-            n=0,
-            method="none",
-            would_decide="records that fit the claim",
-        )
+        would = "records that fit the claim"
+        return claim.verdict("inconclusive", f"It cannot be judged: {error}", "none", would_decide=would)

@@ -12,6 +12,8 @@ from fathometer.core.metrics import counted
 from fathometer.core.record import Record
 from fathometer.statistics.intervals import Interval, log_odds, t_interval
 
+METHOD = "difference of log odds, paired by seed, 95% t interval"
+
 
 class _Side(NamedTuple):
     """One trial's part in a pair."""
@@ -41,22 +43,18 @@ class PairedDifference(Claim):
         gaps = [better[seed].log_odds - worse[seed].log_odds for seed in seeds]
         keys = tuple(side[seed].key for seed in seeds for side in (better, worse))
         if len(gaps) < 2:
-            sentence = f"Only {len(gaps)} seed has ended on both sides; an interval needs 2."
-            return self._verdict("inconclusive", sentence, None, len(gaps), "2 pairs of seeds at the least", keys)
+            number = ("No seed has", "Only one seed has")[len(gaps)]
+            sentence = f"{number} ended on both sides; an interval needs two."
+            would = "two pairs of seeds at the least"
+            return self.verdict("inconclusive", sentence, METHOD, len(gaps), would_decide=would, records=keys)
         interval = _interval(gaps, [side[seed] for seed in seeds for side in (better, worse)])
         decision: Decision = "inconclusive"
         if interval.low > 0 and interval.estimate >= self.matters:
             decision = "supported"
         elif interval.high < max(self.matters, 0.0):
             decision = "refuted"
-        return self._verdict(
-            decision,
-            self._sentence(interval, gaps),
-            interval,
-            len(gaps),
-            "" if decision != "inconclusive" else self._would_decide(interval, len(gaps)),
-            keys,
-        )
+        would = self._would_decide(interval, len(gaps)) if decision == "inconclusive" else ""
+        return self.verdict(decision, self._sentence(interval, gaps), METHOD, len(gaps), interval, would, keys)
 
     def _by_seed(self, evidence: Evidence, where: dict[str, Any]) -> dict[int, _Side]:
         """What was scored, by seed. Raises ValueError when ``where`` selects several cells."""
@@ -101,24 +99,6 @@ class PairedDifference(Claim):
             if float(stats.t.ppf(0.975, pairs - 1)) * spread / sqrt(pairs) < to_clear:
                 return f"about {pairs} pairs of seeds, if they go on as these did"
         return "more than 1000 pairs of seeds: the difference is about as large as the smallest that matters"
-
-    def _verdict(
-        self, decision: Decision, sentence: str, interval: Interval | None, n: int, would: str, keys: tuple[str, ...]
-    ) -> Verdict:
-        effect, low, high = interval or (None, None, None)
-        return Verdict(
-            claim=self.identifier,
-            statement=self.statement,
-            decision=decision,
-            sentence=sentence,
-            effect=effect,
-            low=low,
-            high=high,
-            n=n,
-            method="difference of log odds, paired by seed, 95% t interval",
-            would_decide=would,
-            records=keys,
-        )
 
 
 def _interval(gaps: list[float], sides: list[_Side]) -> Interval:

@@ -12,6 +12,8 @@ from fathometer.statistics.intervals import clopper_pearson, wilson
 
 ALPHA = 0.05
 
+METHOD = "solve rate: exact one-sided limits at 95% decide, Wilson's interval is shown"
+
 
 class SolveRate(Claim):
     """P(solved) >= ``at_least`` over seeds, for the trials that ``where`` selects.
@@ -32,7 +34,7 @@ class SolveRate(Claim):
         n, right = len(solved), sum(good for _, good in solved)
         would = self._would_decide(right, n)
         if not n:
-            return self._verdict("inconclusive", "No trial of this kind has ended yet.", None, 0, would, ())
+            return self.verdict("inconclusive", "No trial of this kind has ended yet.", METHOD, would_decide=would)
         sure = clopper_pearson(right, n, level=1 - 2 * ALPHA)
         decision: Decision = "inconclusive"
         if sure.low >= self.at_least:
@@ -45,7 +47,7 @@ class SolveRate(Claim):
             f"(95%, Wilson), and the claim needs {self.at_least:.0%}."
         )
         keys = tuple(key for key, _ in solved)
-        return self._verdict(decision, sentence, (shown.estimate, shown.low, shown.high), n, would, keys)
+        return self.verdict(decision, sentence, METHOD, n, shown, would, keys)
 
     def _would_decide(self, right: int, n: int) -> str:
         for more in range(1, 1000):
@@ -65,27 +67,3 @@ class SolveRate(Claim):
         if value is None or not ceilings:
             return None
         return metric(self.metric).reached(value, ceilings[0], self.tolerance)
-
-    def _verdict(
-        self,
-        decision: Decision,
-        sentence: str,
-        interval: tuple[float, float, float] | None,
-        n: int,
-        would: str,
-        keys: tuple[str, ...],
-    ) -> Verdict:
-        effect, low, high = interval or (None, None, None)
-        return Verdict(
-            claim=self.identifier,
-            statement=self.statement,
-            decision=decision,
-            sentence=sentence,
-            effect=effect,
-            low=low,
-            high=high,
-            n=n,
-            method="solve rate: exact one-sided limits at 95% decide, Wilson's interval is shown",
-            would_decide=would,
-            records=keys,
-        )

@@ -53,21 +53,14 @@ class WithinLimits(Claim):
                 f"{max(excess.value for excess in found):+.4f} from its own (smallest Holm-adjusted p = "
                 f"{min(1.0, smallest):.2g}); whole scores are at most {max(whole, default=1.0):+.4f} from theirs (95%)."
             )
-        return Verdict(
-            claim=self.identifier,
-            statement=self.statement,
-            decision=decision,
-            sentence=sentence,
-            effect=max(whole, default=None),
-            low=None,
-            high=None,
+        would = "more test examples" if found else "one finished trial"
+        return self.verdict(
+            decision,
+            sentence,
+            "binomial tests by example against the stratum's best possible score, Holm over all scores, 5%",
             n=len(found),
-            method="binomial tests by example against the stratum's best possible score, Holm over all scores, 5%",
-            would_decide=""
-            if decision != "inconclusive"
-            else "one finished trial"
-            if not found
-            else "more test examples",
+            interval=(max(whole, default=None), None, None),
+            would_decide=would if decision == "inconclusive" else "",
             records=tuple(dict.fromkeys(excess.key for excess in found)),
         )
 
