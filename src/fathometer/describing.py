@@ -13,7 +13,7 @@ from fathometer.core.spec import Named, Spec
 
 def describe(name: str) -> str:
     """The documentation of a task, model, probe, claim, start or study. Raises LookupError for an unknown name."""
-    found = [(kind, registry.find(kind, name)) for kind in registry.KINDS if _has(kind, name)]
+    found = [(kind, registry.find(kind, name)) for kind in registry.FOLDERS if _has(kind, name)]
     if not found and name.endswith(".py"):
         raise LookupError(f"{name!r} is a file: name the class in it, as {name}:Name.")
     if not found:

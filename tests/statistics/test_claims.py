@@ -72,7 +72,7 @@ def test_a_difference_about_as_large_as_what_matters_stays_open() -> None:
     edge = 1 / (1 + np.exp(-0.499))
     verdict = paired().judge(pairs([edge + 0.01, edge - 0.01], [0.5, 0.5], n=10**6))
     assert verdict.decision == "inconclusive"
-    assert verdict.would_decide.startswith("more than 1000 pairs of seeds")
+    assert verdict.would_decide.startswith("more than 1000 seeds")
 
 
 def test_seeds_that_agree_exactly_never_give_an_interval_of_no_width() -> None:
@@ -86,7 +86,7 @@ def test_seeds_that_agree_exactly_never_give_an_interval_of_no_width() -> None:
 def test_only_seeds_on_both_sides_are_paired() -> None:
     verdict = paired().judge(Evidence([trial(2, 0, 0.9), trial(1, 1, 0.5)]))
     assert (verdict.decision, verdict.n) == ("inconclusive", 0)
-    assert verdict.would_decide == "two pairs of seeds at the least"
+    assert verdict.would_decide == "two seeds at the least"
 
 
 def test_a_filter_that_catches_several_cells_is_an_error() -> None:

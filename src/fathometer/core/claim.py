@@ -45,6 +45,10 @@ class Claim(Named):
     def judge(self, evidence: Evidence) -> Verdict:
         """A pure function of the records."""
 
+    def prospect(self, planned: Evidence) -> str:
+        """What it could decide on these trials, told before any of them is run: ``planned`` has no results yet."""
+        return ""
+
     def verdict(
         self,
         decision: Decision,

@@ -7,11 +7,15 @@ from fathometer.core.naming import nearest
 
 @dataclass(frozen=True)
 class Metric:
-    """``counted``: a share of right answers, so that binomial intervals and log odds make sense."""
+    """``counted``: a share of right answers, so that binomial intervals and log odds make sense.
+
+    ``share``: it lies between 0 and 1, so that differences are told in points.
+    """
 
     title: str
     counted: bool
     lower_is_better: bool = False
+    share: bool = False
 
     def reached(self, value: float, level: float, tolerance: float = 0.0) -> bool:
         """Whether a score is as good as a level, but for a tolerance."""
@@ -19,11 +23,14 @@ class Metric:
 
 
 METRICS = {
-    "token_accuracy": Metric("token accuracy", counted=True),
-    "sequence_accuracy": Metric("whole sequences right", counted=True),
-    "free_token_accuracy": Metric("token accuracy, running free", counted=True),
-    "free_sequence_accuracy": Metric("whole sequences right, running free", counted=True),
+    "token_accuracy": Metric("token accuracy", counted=True, share=True),
+    "sequence_accuracy": Metric("whole sequences right", counted=True, share=True),
+    "free_token_accuracy": Metric("token accuracy, running free", counted=True, share=True),
+    "free_sequence_accuracy": Metric("whole sequences right, running free", counted=True, share=True),
+    "removable": Metric("share of heads that can go", counted=False, share=True),
+    "answer_attention": Metric("attention of the best head to the answer", counted=False, share=True),
     "loss": Metric("loss (nats)", counted=False, lower_is_better=True),
+    "loss_gap": Metric("loss on test minus trained-on examples (nats)", counted=False, lower_is_better=True),
     "nmse": Metric("normalised squared error", counted=False, lower_is_better=True),
 }
 

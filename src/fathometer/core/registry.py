@@ -20,14 +20,12 @@ from fathometer.core.naming import camel_case, nearest
 FOLDERS = {
     "task": "fathometer.tasks",
     "model": "fathometer.models",
+    "start": "fathometer.starts",
     "probe": "fathometer.probing",
     "claim": "fathometer.statistics.claims",
     "study": "fathometer.studies",
 }
 """The package whose files are the registry of each kind."""
-
-KINDS = (*FOLDERS, "start")
-"""Every kind; starts have no folder of their own yet and are named as ``package.module:Name`` or ``file.py:Name``."""
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,10 @@ class Study(Named):
     def wanted(self, evidence: Evidence) -> Sequence[Trial | Measurement]:
         """What should be known, whether it is already or not."""
 
+    def foreseen(self, evidence: Evidence) -> Sequence[Trial | Measurement]:
+        """What will be wanted in the end, as far as can be told now; for a study that does not adapt, what is wanted."""
+        return self.wanted(evidence)
+
     @abstractmethod
     def claims(self) -> Sequence[Claim]:
         """What is decided, with every rule fixed before a record is read."""

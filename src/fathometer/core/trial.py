@@ -23,9 +23,17 @@ class Start(Named):
 
     kind = "start"
 
+    def source(self) -> "Trial | None":
+        """The trial whose trained weights are needed; None when none are."""
+        return None
+
+    def refusal(self, model: Model) -> str | None:
+        """Why this model cannot start so, in a sentence with the fix; None when it can."""
+        return None
+
     @abstractmethod
-    def weights(self, model: Model, interface: Interface) -> Mapping[str, Array]:
-        """Named arrays for the whole state of the model's network."""
+    def weights(self, model: Model, interface: Interface, trained: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Named arrays for the whole state of the model's network; ``trained`` holds those of the source."""
 
 
 class Trial(Spec):
@@ -42,6 +50,8 @@ class Trial(Spec):
         interface = self.task.interface()
         if reason := self.model.refusal(interface):
             raise ValueError(reason)
+        if self.start and (reason := self.start.refusal(self.model)):
+            raise ValueError(reason)
         counts = metric(self.task.metric).counted
         if counts != isinstance(interface.outputs, Tokens):
             fits = "token_accuracy" if isinstance(interface.outputs, Tokens) else "nmse"
@@ -50,6 +60,10 @@ class Trial(Spec):
                 f"set metric = {fits!r} in its class"
             )
         return self
+
+    def source(self) -> "Trial | None":
+        """The trial that must have been trained before this one can start."""
+        return self.start.source() if self.start else None
 
     def cell(self) -> str:
         """The key of the trials that differ from this one by seed only."""

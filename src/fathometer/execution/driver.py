@@ -4,7 +4,7 @@ What is wanted is a pure function of the records, so it does not matter in which
 there are, or how often the driver was killed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,14 +33,25 @@ class State:
 
 def everything_wanted(study: Study, evidence: Evidence) -> list[Work]:
     """What the study wants, each once in canonical order, and the limits of every split of its tasks."""
+    return complete(study.wanted(evidence))
+
+
+def complete(named_work: Iterable[Trial | Measurement]) -> list[Work]:
+    """This work, each piece once and after what it starts from, and the limits of every split of its tasks."""
     wanted: dict[str, Work] = {}
-    for work in study.wanted(evidence):
+    for work in named_work:
         trial = work.trial if isinstance(work, Measurement) else work
-        wanted.setdefault(trial.key, trial)
-        wanted.setdefault(work.key, work)
+        for each in (*_sources(trial), trial, work):
+            wanted.setdefault(each.key, each)
     tasks = {work.task.key: work.task for work in wanted.values() if isinstance(work, Trial)}
     sheets = [LimitSheet(task=task, split=split) for task in tasks.values() for split in task.splits()]
     return [*sheets, *wanted.values()]
+
+
+def _sources(trial: Trial) -> list[Trial]:
+    """The trials that this one starts from, the first of them first."""
+    source = trial.source()
+    return [] if source is None else [*_sources(source), source]
 
 
 def drive(
@@ -52,6 +63,13 @@ def drive(
 ) -> Evidence:
     """Runs a study to its end and gives all its evidence. Raises FolderError when the folder takes no more."""
     return _Drive(study, folder, executor, retry, notify).run()
+
+
+def _may_start(work: Work, known: set[str]) -> bool:
+    """Whether all that this work starts from has ended."""
+    if isinstance(work, LimitSheet):
+        return True
+    return all(source.key in known for source in _sources(work.trial if isinstance(work, Measurement) else work))
 
 
 class _Group(NamedTuple):
@@ -127,7 +145,7 @@ class _Drive:
         known = {key for key in keys if evidence.get(key) is not None and key not in self.again}
         self.state.wanted, self.state.evidence = wanted, evidence.only(keys)
         self.state.done, self.state.busy = len(known), len(self.flying)
-        return _groups([work for work in wanted if work.key not in known | flying])
+        return _groups([work for work in wanted if work.key not in known | flying and _may_start(work, known)])
 
     def _may_fly(self, group: _Group) -> bool:
         """Exclusive work waits until all is quiet, and other work waits for it."""

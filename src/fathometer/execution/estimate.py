@@ -10,7 +10,7 @@ import numpy as np
 from fathometer.core.evidence import Evidence
 from fathometer.core.study import Study
 from fathometer.core.trial import LimitSheet, Measurement, Trial, Work
-from fathometer.execution.driver import everything_wanted
+from fathometer.execution.driver import complete
 from fathometer.execution.jobs import Executor
 from fathometer.execution.local import LocalExecutor
 
@@ -19,8 +19,8 @@ SAMPLES = {Trial: 6, Measurement: 2, LimitSheet: 2}
 
 
 def open_work(study: Study, evidence: Evidence) -> tuple[int, list[Work]]:
-    """How many records are wanted in all, and the work that has none yet."""
-    wanted = everything_wanted(study, evidence)
+    """How many records will be wanted in all, as far as can be told, and the work that has none yet."""
+    wanted = complete(study.foreseen(evidence))
     return len(wanted), [work for work in wanted if evidence.get(work.key) is None]
 
 

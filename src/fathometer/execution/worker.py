@@ -84,7 +84,7 @@ class Worker:
 
     def _train(self, trial: Trial) -> Found:
         checkpoint = Checkpoint(self.folder.checkpoint_path(trial.key), self.checkpoint_every)
-        trained = run(trial, self.device, checkpoint)
+        trained = run(trial, self.device, checkpoint, trained=self._network)
         parameters = sum(p.numel() for p in trained.network.parameters())
         outcome = trained.outcome | {"parameters": parameters, "task_key": trial.task.key, "cell": trial.cell()}
         if trained.status == "done":
@@ -120,7 +120,7 @@ class Worker:
             network.load_state_dict(load(content))
             self._warm = (trial.key, network)
             return network
-        trained = run(trial, self.device)
+        trained = run(trial, self.device, trained=self._network)
         if trained.status != "done":
             return None
         self._keep(trial.key, trained.network)

@@ -11,6 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from fathometer.core.interface import Batch
 from fathometer.core.streams import stream
 from fathometer.core.trial import Finding, Probe, Subject
 from fathometer.evaluation.answers import chunks, evaluating, precision
@@ -18,8 +19,18 @@ from fathometer.evaluation.numerics import tensor
 from fathometer.models.transformer import Attention
 
 
+BESIDE = {"one before": -1, "one after": 1}
+"""The controls: places right beside the source."""
+
+
 class AnswerAttention(Probe):
-    """Mean attention of every head to the source of the answer, in all and by stratum, on ``examples`` examples."""
+    """Mean attention of every head to the source of the answer, in all and by stratum, on ``examples`` examples.
+
+    The controls look at the positions right before and right after the source: a head that counts places roughly
+    attends there as well.
+    """
+
+    version = 2
 
     examples: int = Field(default=128, ge=1)
 
@@ -33,17 +44,36 @@ class AnswerAttention(Probe):
         for _, piece in chunks(batch):
             assert piece.sources is not None
             maps = attention_maps(subject.network, tensor(piece.inputs, subject.device, precision(subject.network)))
-            for name, mask in piece.strata_masks().items():
-                example, position = np.nonzero(mask & (piece.sources >= 0))
-                source = piece.sources[example, position]
+            for name, mask, offset in _looks(piece):
+                example, position = np.nonzero(mask & (piece.sources >= 0) & (piece.sources + offset >= 0))
+                source = piece.sources[example, position] + offset
                 onto = torch.stack([map_BHTT[example, :, position, source].sum(dim=0) for map_BHTT in maps])
                 totals[name] = totals.get(name, 0) + onto.double().cpu().numpy()
                 counts[name] = counts.get(name, 0) + len(example)
         mean = {name: (total / counts[name]).tolist() for name, total in totals.items() if counts[name]}
-        best = float(np.max(mean["all"]))
-        row = {"split": task.splits()[0], "stratum": "all", "metric": "answer_attention", "value": best}
-        outcome = {"scores": [row | {"n": counts["all"]}], "attention": mean.pop("all"), "attention_by_stratum": mean}
-        return Finding(outcome)
+        split = task.splits()[0]
+        rows = [
+            {
+                "split": split,
+                "stratum": name,
+                "metric": "answer_attention",
+                "value": float(np.max(heads)),
+                "n": counts[name],
+            }
+            for name, heads in mean.items()
+            if name not in BESIDE
+        ]
+        beside = {name: mean.pop(name) for name in BESIDE if name in mean}
+        whole = {"attention": mean.pop("all"), "attention_beside": beside, "attention_by_stratum": mean}
+        return Finding({"scores": rows, **whole})
+
+
+def _looks(batch: Batch) -> Iterator[tuple[str, np.ndarray, int]]:
+    """What is averaged: a name, the positions that ask, and how far from the source they are to look."""
+    for name, mask in batch.strata_masks().items():
+        yield name, mask, 0
+    for name, offset in BESIDE.items():
+        yield name, batch.scored, offset
 
 
 def attention_maps(network: nn.Module, inputs: Tensor) -> list[Tensor]:

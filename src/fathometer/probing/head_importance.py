@@ -4,9 +4,8 @@ Michel, Levy & Neubig 2019, with the absolute value taken example by example: me
 optimum. Heads of different layers share one scale here, so they can be compared.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,8 +26,10 @@ THRESHOLDS = (0.01, 0.05, 0.1)
 class HeadImportance(Probe):
     """Mean absolute derivative of an example's loss by each head's gate, and the share of heads below a threshold.
 
-    ``redundancy(t)`` is the share of heads whose importance is below ``t`` times the largest.
+    ``redundancy(t)`` is the share of heads whose importance is below ``t`` times the largest, in all and by stratum.
     """
+
+    version = 2
 
     examples: int = Field(default=256, ge=1)
 
@@ -36,51 +37,54 @@ class HeadImportance(Probe):
         task = subject.trial.task
         split = task.splits()[0]
         batch = task.draw(stream("probe", subject.trial.seed, task.key), self.examples, split)
-        pieces = [(rows, gate_gradients(subject, piece)) for rows, piece in chunks(batch)]
-        order = torch.from_numpy(np.argsort(np.concatenate([rows for rows, _ in pieces])))
-        gradients = torch.cat([piece for _, piece in pieces])[order]
-        importance = gradients.abs().mean(dim=0)
-        by_stratum = {
-            f"{name}={value}": gradients[torch.from_numpy(labels == value)].abs().mean(dim=0).tolist()
+        gradients = example_gradients(subject, batch).abs()
+        means = {"all": gradients.mean(dim=0)} | {
+            f"{name}={value}": gradients[torch.from_numpy(labels == value)].mean(dim=0)
             for name, labels in batch.strata.items()
             if labels.ndim == 1
-            for value in sorted(set(labels.tolist()))
+            for value in np.unique(labels)
         }
-        outcome: dict[str, Any] = {
-            "scores": [
-                {
-                    "split": split,
-                    "stratum": "all",
-                    "metric": f"redundancy({threshold})",
-                    "value": float((importance < threshold * importance.max()).double().mean()),
-                    "n": importance.numel(),
-                }
-                for threshold in THRESHOLDS
-            ],
-            "importance": importance.tolist(),
-            "importance_by_stratum": by_stratum,
-        }
-        return Finding(outcome)
+        rows = [
+            {
+                "split": split,
+                "stratum": stratum,
+                "metric": f"redundancy({threshold})",
+                "value": float((importance < threshold * importance.max()).double().mean()),
+                "n": importance.numel(),
+            }
+            for stratum, importance in means.items()
+            for threshold in THRESHOLDS
+        ]
+        by_stratum = {stratum: importance.tolist() for stratum, importance in means.items()}
+        return Finding({"scores": rows, "importance": by_stratum.pop("all"), "importance_by_stratum": by_stratum})
 
 
 @contextmanager
-def gates(network: nn.Module) -> Iterator[list[Tensor]]:
-    """While it lasts every head's output is multiplied by a gate of 1: one tensor ``(B, H)`` a layer, in order."""
-    placed: list[Tensor] = []
+def gated(network: nn.Module, gate: Callable[[int, Tensor], Tensor]) -> Iterator[None]:
+    """While it lasts the output of layer ``l``'s heads is multiplied by ``gate(l, output)``, of shape ``(B or 1, H)``.
 
-    def hook(module: nn.Module, given: tuple[Tensor], z_BSHK: Tensor) -> Tensor:
-        gate_BH = torch.ones_like(z_BSHK[:, 0, :, 0], requires_grad=True)
-        placed.append(gate_BH)
-        return z_BSHK * gate_BH[:, None, :, None]
-
-    handles = [module.register_forward_hook(hook) for module in network.modules() if isinstance(module, Heads)]
-    if not handles:
+    Layers are counted from 0, in the order of the network's parts.
+    """
+    places = [module for module in network.modules() if isinstance(module, Heads)]
+    if not places:
         raise ValueError("This network shows no attention heads, so there is no head to gate.")
+
+    def multiply(layer: int) -> Callable[..., Tensor]:
+        return lambda _, given, z_BSHK: z_BSHK * gate(layer, z_BSHK)[:, None, :, None]
+
+    handles = [place.register_forward_hook(multiply(layer)) for layer, place in enumerate(places)]
     try:
-        yield placed
+        yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def example_gradients(subject: Subject, batch: Batch) -> Tensor:
+    """The derivative of each example's mean loss by the gate of each head: ``(example, layer, head)``."""
+    pieces = [(rows, gate_gradients(subject, piece)) for rows, piece in chunks(batch)]
+    order = torch.from_numpy(np.argsort(np.concatenate([rows for rows, _ in pieces])))
+    return torch.cat([piece for _, piece in pieces])[order]
 
 
 def gate_gradients(subject: Subject, batch: Batch) -> Tensor:
@@ -88,7 +92,13 @@ def gate_gradients(subject: Subject, batch: Batch) -> Tensor:
     network, device = subject.network, subject.device
     dtype = precision(network)
     first = int(batch.scored.any(axis=0).argmax())
-    with without_dropout(network), gates(network) as gates_LBH:
+    gates_LBH: list[Tensor] = []
+
+    def gate_of_one(layer: int, z_BSHK: Tensor) -> Tensor:
+        gates_LBH.append(torch.ones_like(z_BSHK[:, 0, :, 0], requires_grad=True))
+        return gates_LBH[-1]
+
+    with without_dropout(network), gated(network, gate_of_one):
         found_BSV = outputs(network, subject.trial.model, tensor(batch.inputs, device, dtype), first)
     scored_BS = tensor(batch.scored[:, first:], device)
     wanted = tensor(batch.targets[:, first:], device, dtype)

@@ -1,58 +1,32 @@
 """Does copying need depth, or heads? Depth and heads on the noisy copy task, between chance and what noise allows."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from fathometer.core.claim import Claim
 from fathometer.core.evidence import Evidence
-from fathometer.core.recipe import Evaluation, Optimiser, Recipe, Schedule, Stop
+from fathometer.core.model import Model
+from fathometer.core.recipe import Recipe, Schedule, Stop
 from fathometer.core.spec import named
-from fathometer.core.study import Figure, Scale, Study
-from fathometer.core.trial import Measurement, Trial
-from fathometer.design.grid import combinations
-from fathometer.figures.standard import standard_figures
+from fathometer.core.study import Figure, Study
+from fathometer.core.task import Task
+from fathometer.core.trial import Measurement, Probe, Trial
+from fathometer.design.tuned import Tuning, at_rate, tune
+from fathometer.figures.copying import copying_figures
+from fathometer.studies.copy_claims import copy_claims
+from fathometer.studies.copy_plan import LITERAL_MODEL, PLANS, TUNING_SEEDS_FROM, Plan, Size, harder_noise
 
-
-@dataclass(frozen=True)
-class Plan:
-    """The sizes of one scale."""
-
-    lengths: tuple[int, ...]
-    depths: tuple[int, ...]
-    widths: tuple[int, ...]
-    heads: tuple[int, ...]
-    seeds: int
-    recipe: Recipe
-    strings: int | None = None
-
-
-def _recipe(steps: int, learning_rate: float, level: float, every: int) -> Recipe:
-    return Recipe(
-        steps=steps,
-        batch=64,
-        optimiser=Optimiser(learning_rate=learning_rate),
-        schedule=Schedule(warmup=50, decay="linear"),
-        stop=Stop(rule="solved", level=level, checks=2),
-        evaluation=Evaluation(every=every, validate_on=256, test_on=1000),
-    )
-
-
-PLANS: dict[Scale, Plan] = {
-    "smoke": Plan((4, 8, 12), (1, 2), (64,), (1, 4), seeds=3, recipe=_recipe(1000, 3e-3, 0.98, 25)),
-    "quick": Plan(
-        (10, 20, 30, 40, 50), (1, 2, 4), (64,), (1, 4, 8), seeds=5, recipe=_recipe(2000, 3e-3, 0.985, 50)
-    ),
-    "paper": Plan(
-        tuple(range(10, 101, 10)), (2, 4, 8), (128, 256, 512), (4, 8), seeds=3,
-        recipe=_recipe(7800, 1e-3, 0.985, 100), strings=5000,
-    ),
-}  # fmt: skip
+Work = list[Trial | Measurement]
+Rates = tuple[float, ...]
+"""The learning rate of each configuration, in the order of `_Arms.models`."""
 
 
 class Copy(Study):
-    """Mixed lengths for every depth, width and number of heads, and one control whose delimiter stands still."""
+    """Every depth, width and number of heads in five arms: converged, fixed delimiter, fixed budget, clean, literal.
+
+    Learning rates are chosen for each configuration first, on seeds of their own; then the arms are wanted.
+    """
 
     source = "a report on depth and heads in a modified copy task"
 
@@ -61,78 +35,121 @@ class Copy(Study):
         return "Does copying strings of mixed lengths need depth, or heads?"
 
     def wanted(self, evidence: Evidence) -> Sequence[Trial | Measurement]:
-        return self._work
+        arms = _arms(PLANS[self.scale], self.seed)
+        searches = arms.tune(evidence)
+        rungs: Work = [rung for search in searches for rung in search.wanted]
+        rates = tuple(search.rate for search in searches if search.rate is not None)
+        return rungs + (arms.work(rates) if len(rates) == len(searches) else [])
+
+    def foreseen(self, evidence: Evidence) -> Sequence[Trial | Measurement]:
+        arms = _arms(PLANS[self.scale], self.seed)
+        searches = arms.tune(evidence)
+        rungs: Work = [rung for search in searches for rung in search.wanted]
+        middle = arms.plan.rates[len(arms.plan.rates) // 2]
+        return rungs + arms.work(tuple(search.rate or middle for search in searches))
 
     def claims(self) -> Sequence[Claim]:
-        few, many = min(self._plan.heads), max(self._plan.heads)
-        shallow, deep = min(self._plan.depths), max(self._plan.depths)
-        width = min(self._plan.widths)
-        mixed = {"task.layout": "mixed", "model.width": width}
-
-        def cell(depth: int, heads: int) -> dict[str, Any]:
-            return mixed | {"model.depth": depth, "model.heads": heads}
-
-        return [
-            named(
-                "claim", "paired_difference", identifier="heads_help_at_smallest_depth",
-                statement=f"With {_layers(shallow)} of width {width}, {many} heads copy mixed lengths better than "
-                f"{_heads(few)}.",
-                better=cell(shallow, many), worse=cell(shallow, few),
-            ),
-            named(
-                "claim", "paired_difference", identifier="depth_helps_with_fewest_heads",
-                statement=f"With {_heads(few)} a layer, {_layers(deep)} copy mixed lengths better than "
-                f"{_layers(shallow)}.",
-                better=cell(deep, few), worse=cell(shallow, few),
-            ),
-            named(
-                "claim", "paired_difference", identifier="fixed_delimiter_is_easier",
-                statement=f"{_layers(shallow).capitalize()} with {_heads(few)} copies better when the delimiter always "
-                f"stands at the same place than when it moves with the length.",
-                better=cell(shallow, few) | {"task.layout": "fixed_split"}, worse=cell(shallow, few),
-            ),
-            named(
-                "claim", "solve_rate", identifier="shallowest_can_learn_it",
-                statement=f"{_layers(shallow).capitalize()} with {_heads(many)} learns to copy as well as the noise "
-                f"allows, at least a third of the time.",
-                where=cell(shallow, many), at_least=1 / 3,
-            ),
-            named(
-                "claim", "within_limits", identifier="nothing_beats_the_noise",
-                statement="No network scores above what the noise allows.",
-            ),
-        ]  # fmt: skip
+        return copy_claims(PLANS[self.scale])
 
     def figures(self, evidence: Evidence) -> Iterable[Figure]:
-        return standard_figures(evidence)
-
-    @property
-    def _plan(self) -> Plan:
-        return PLANS[self.scale]
-
-    @cached_property
-    def _work(self) -> list[Trial | Measurement]:
-        plan = self._plan
-        mixed = named("task", "copying", lengths=plan.lengths, strings=plan.strings)
-        sizes = combinations({"depth": plan.depths, "width": plan.widths, "heads": plan.heads})
-        still = {"depth": min(plan.depths), "width": min(plan.widths), "heads": min(plan.heads)}
-        arms = [(mixed, size) for size in sizes] + [(mixed.with_(layout="fixed_split"), still)]
-        work: list[Trial | Measurement] = []
-        for seed in range(self.seed, self.seed + plan.seeds):
-            for task, size in arms:
-                model = named("model", "transformer", **size)
-                trial = Trial(task=task, model=model, recipe=plan.recipe, seed=seed)
-                work.append(trial)
-                probes = [named("probe", "head_importance"), named("probe", "answer_attention")]
-                if seed == self.seed and task is mixed:
-                    probes.append(named("probe", "timing"))
-                work += [Measurement(trial=trial, probe=probe) for probe in probes]
-        return work
+        return copying_figures(evidence)
 
 
-def _layers(depth: int) -> str:
-    return "one layer" if depth == 1 else f"{depth} layers"
+@cache
+def _arms(plan: Plan, seed: int) -> "_Arms":
+    return _Arms(plan, seed)
 
 
-def _heads(heads: int) -> str:
-    return "one head" if heads == 1 else f"{heads} heads"
+class _Arms:
+    """All arms of one plan. What does not depend on the records is made once."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.plan, self.seeds = plan, range(seed, seed + plan.seeds)
+        self.tuning_seeds = range(TUNING_SEEDS_FROM + seed, TUNING_SEEDS_FROM + seed + plan.tuning_seeds)
+        self.mixed = plan.mixed
+        self.still = self.mixed.with_(layout="fixed_split")
+        self.clean = self.mixed.with_(noise={"reading": "R0"})
+        self.literal = self.mixed.with_(loss="everything", strings=plan.literal_strings)
+        self.models: list[Model] = [_transformer(size) for size in plan.sizes]
+        self.models.append(_transformer(plan.size(plan.depths[0], plan.heads[-1]), positions={"kind": "rope"}))
+        self._worked: dict[Rates, Work] = {}
+
+    def tune(self, evidence: Evidence) -> list[Tuning]:
+        """The search for the learning rate of each configuration."""
+        plan = self.plan
+        return [
+            tune(trial, plan.rates, self.tuning_seeds, plan.tuning_steps, evidence)
+            for trial in (self._trial(self.mixed, model, plan.converged, 0) for model in self.models)
+        ]
+
+    def work(self, rates: Rates) -> Work:
+        """All that is wanted once the learning rates are known; whole rounds of seeds end one after another."""
+        if rates not in self._worked:
+            by_model = dict(zip((model.key for model in self.models), rates, strict=True))
+            self._worked[rates] = [work for seed in self.seeds for work in self._round(seed, by_model)]
+        return self._worked[rates]
+
+    def _round(self, seed: int, rates: dict[str, float]) -> Iterator[Trial | Measurement]:
+        plan, first = self.plan, seed == self.seeds[0]
+        for model in self.models:
+            rate = rates[model.key]
+            learned = model is not self.models[-1]
+            trial = at_rate(self._trial(self.mixed, model, plan.converged, seed), rate)
+            yield from _measured(trial, self._inside(timed=first and learned))
+            if not learned:
+                continue
+            yield at_rate(self._trial(self.still, model, plan.converged, seed), rate)
+            trial = at_rate(self._trial(self.mixed, model, plan.fixed_budget, seed), rate)
+            yield from _measured(trial, self._noise(self.mixed))
+            if first:
+                untrained = Recipe(steps=0, evaluation=plan.converged.evaluation)
+                yield from _measured(self._trial(self.mixed, model, untrained, seed), self._inside()[:1])
+        for size in (plan.smallest, plan.largest):
+            model = _transformer(size)
+            trial = at_rate(self._trial(self.clean, model, plan.fixed_budget, seed), rates[model.key])
+            yield from _measured(trial, self._noise(self.mixed, of_other_task=True))
+            model = _transformer(size, **LITERAL_MODEL)
+            yield from _measured(
+                self._trial(self.literal, model, plan.literal, seed),
+                [*self._noise(self.literal), named("probe", "generalisation")],
+            )
+        yield from self._deepened(seed, rates)
+
+    def _deepened(self, seed: int, rates: dict[str, float]) -> Iterator[Trial]:
+        """The shallowest networks with idle layers on top: what they score must not change."""
+        plan = self.plan
+        shallow = _transformer(plan.size(plan.depths[0], plan.heads[-1]))
+        trained = at_rate(self._trial(self.mixed, shallow, plan.converged, seed), rates[shallow.key])
+        as_it_is = trained.recipe.with_(steps=0, schedule=Schedule(), stop=Stop())
+        for depth in plan.depths[1:]:
+            start = named("start", "deepened", trial=trained)
+            yield trained.with_(model=shallow.with_(depth=depth), recipe=as_it_is, start=start)
+
+    def _inside(self, timed: bool = False) -> list[Probe]:
+        """What is looked at inside a converged network."""
+        examples = self.plan.probe_examples
+        probes = [
+            named("probe", "head_importance", examples=examples),
+            named("probe", "head_removal", examples=examples // 2),
+            named("probe", "answer_attention", examples=examples // 2),
+        ]
+        return probes + ([named("probe", "timing")] if timed else [])
+
+    def _noise(self, task: Task, of_other_task: bool = False) -> list[Probe]:
+        """Clean inputs, inputs that are all noised, and inputs noised harder than any trained on."""
+        examples, other = self.plan.test_on, ({"task": task} if of_other_task else {})
+        here = [named("probe", "scores", split=split, examples=examples, **other) for split in ("clean", "noised")]
+        harder = [named("probe", "scores", split="noised", examples=examples, task=each) for each in harder_noise(task)]
+        return here + harder
+
+    def _trial(self, task: Task, model: Model, recipe: Recipe, seed: int) -> Trial:
+        return Trial(task=task, model=model, recipe=recipe, seed=seed)
+
+
+def _transformer(size: Size, **fields: Any) -> Model:
+    return named("model", "transformer", **size, **fields)
+
+
+def _measured(trial: Trial, probes: Sequence[Probe]) -> Iterator[Trial | Measurement]:
+    yield trial
+    yield from (Measurement(trial=trial, probe=probe) for probe in probes)

@@ -4,7 +4,7 @@ It is lean because sweeps of small networks are bound by overhead: no loader pro
 last layer and the loss at asked-for positions only, one fused optimiser call, one synchronisation a validation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fathometer.core.interface import Batch
+from fathometer.core.interface import Array, Batch
 from fathometer.core.metrics import metric
 from fathometer.core.model import Model
 from fathometer.core.recipe import Recipe
@@ -41,19 +41,34 @@ def run(
     device: str = "cpu",
     checkpoint: Checkpoint | None = None,
     on_step: Callable[[int], None] | None = None,
+    trained: Callable[[Trial], nn.Module | None] | None = None,
 ) -> Trained:
-    """Trains, validates and tests a trial. Equal trials on like machines end in equal bits, interrupted or not."""
+    """Trains, validates and tests a trial. Equal trials on like machines end in equal bits, interrupted or not.
+
+    ``trained`` gives the network of the trial that this one starts from, None when that diverged; without it that trial
+    is trained first.
+    """
+    source, before = trial.source(), {}
+    if source is not None:
+        network = trained(source) if trained else run(source, device).network
+        if network is None:
+            raise ValueError("The trial that this one starts from diverged, so there are no weights to start from.")
+        before = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
     with steady():
-        return _Run(trial, device, checkpoint, on_step).to_the_end()
+        return _Run(trial, started_network(trial, before, device), device, checkpoint, on_step).to_the_end()
 
 
 def fresh_network(trial: Trial, device: str = "cpu") -> nn.Module:
-    """The trial's network before its first step: fresh from the seed, or from where its start says."""
-    interface = trial.task.interface()
+    """The network of the trial's model with weights drawn from the seed, whatever the trial starts from."""
     torch.manual_seed(seed_of("init", trial.seed, trial.task.key))
-    network = trial.model.build(interface).to(device, DTYPES[trial.recipe.precision])
+    return trial.model.build(trial.task.interface()).to(device, DTYPES[trial.recipe.precision])
+
+
+def started_network(trial: Trial, before: Mapping[str, Array], device: str = "cpu") -> nn.Module:
+    """The trial's network before its first step; ``before`` holds the weights of the trial it starts from."""
+    network = fresh_network(trial, device)
     if trial.start is not None:
-        given = trial.start.weights(trial.model, interface)
+        given = trial.start.weights(trial.model, trial.task.interface(), before)
         network.load_state_dict({name: torch.from_numpy(np.asarray(array)) for name, array in given.items()})
     return network
 
@@ -102,12 +117,17 @@ def train_step(network: nn.Module, trial: Trial, optimiser: torch.optim.Optimize
 
 class _Run:
     def __init__(
-        self, trial: Trial, device: str, checkpoint: Checkpoint | None, on_step: Callable[[int], None] | None
+        self,
+        trial: Trial,
+        network: nn.Module,
+        device: str,
+        checkpoint: Checkpoint | None,
+        on_step: Callable[[int], None] | None,
     ) -> None:
         self.trial, self.recipe, self.device = trial, trial.recipe, device
         self.checkpoint, self.on_step = checkpoint, on_step
         self.samples = Samples(trial)
-        self.network = fresh_network(trial, device)
+        self.network = network
         self.optimiser = make_optimiser(self.network, self.recipe) if self.recipe.steps else None
         self.progress = Progress()
         self.validation = self.samples.validation()

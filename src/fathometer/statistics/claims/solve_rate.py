@@ -49,6 +49,14 @@ class SolveRate(Claim):
         keys = tuple(key for key, _ in solved)
         return self.verdict(decision, sentence, METHOD, n, shown, would, keys)
 
+    def prospect(self, planned: Evidence) -> str:
+        n = len(planned.trials(self.where))
+        sure = [clopper_pearson(right, n, level=1 - 2 * ALPHA) for right in range(n + 1)] if n else []
+        least = next((right for right, limits in enumerate(sure) if limits.low >= self.at_least), None)
+        most = max((right for right, limits in enumerate(sure) if limits.high < self.at_least), default=None)
+        supports = "none can support it" if least is None else f"{least} or more solved support it"
+        return f"{n} seeds: {supports}, " + ("none can refute it" if most is None else f"{most} or fewer refute it")
+
     def _would_decide(self, right: int, n: int) -> str:
         for more in range(1, 1000):
             if clopper_pearson(right + more, n + more, level=1 - 2 * ALPHA).low >= self.at_least:

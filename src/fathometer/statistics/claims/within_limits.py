@@ -64,6 +64,9 @@ class WithinLimits(Claim):
             records=tuple(dict.fromkeys(excess.key for excess in found)),
         )
 
+    def prospect(self, planned: Evidence) -> str:
+        return f"every score of {len(planned.trials(self.where))} trials is tested"
+
     def _excesses(self, evidence: Evidence, trial: Record) -> list[_Excess]:
         best = {
             limit["stratum"]: limit["value"]
