@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from fathometer.comparing import compare
     from fathometer.core.claim import Claim, Verdict
     from fathometer.core.interface import Batch, Interface, Tokens, Vectors
     from fathometer.core.limit import Limit
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from fathometer.core.task import Task
     from fathometer.core.trial import Measurement, Probe, Start, Trial
     from fathometer.laboratory import Results, estimate, run, try_
+    from fathometer.reproducing import reproduce
 
 _HOMES = {
+    "comparing": ("compare",),
     "core.claim": ("Claim", "Verdict"),
     "core.interface": ("Batch", "Interface", "Tokens", "Vectors"),
     "core.limit": ("Limit",),
@@ -33,6 +36,7 @@ _HOMES = {
     "core.task": ("Task",),
     "core.trial": ("Measurement", "Probe", "Start", "Trial"),
     "laboratory": ("Results", "estimate", "run", "try_"),
+    "reproducing": ("reproduce",),
 }
 
 __all__ = [
@@ -54,8 +58,10 @@ __all__ = [
     "Trial",
     "Vectors",
     "Verdict",
+    "compare",
     "estimate",
     "named",
+    "reproduce",
     "run",
     "try_",
 ]

@@ -189,6 +189,49 @@ def export(
 
 
 @app.command()
+def reproduce(
+    folder: Directory,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="How many trials to do again.")] = 5,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Which ones: another seed, another sample.")] = 0,
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", min=0, help="How far an accuracy may differ on another kind of machine.")
+    ] = 0.02,
+    workers: Workers = None,
+    device: OnDevice = Device.auto,
+) -> None:
+    """Train some trials of a results folder again and compare: bit for bit, or within a tolerance."""
+    from collections import Counter
+
+    from fathometer.reproducing import reproduce as do_again
+
+    repeats = do_again(folder, sample, seed, tolerance, workers, device.value)
+    for repeat in repeats:
+        gap = "" if repeat.gap is None else f", largest difference {repeat.gap:.4f}"
+        remark = f": {repeat.remark}" if repeat.remark else ""
+        typer.echo(f"{repeat.key[:8]}  {repeat.agreement}{gap}{remark}")
+    counts = Counter(repeat.agreement for repeat in repeats)
+    typer.echo(f"{len(repeats)} trials done again: {', '.join(f'{n} {what}' for what, n in counts.items())}")
+    if counts["different"] + counts["not run"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A", help="A results folder.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="Another.")],
+) -> None:
+    """Compare two results folders: verdicts, scores by configuration, and trials that both hold."""
+    from rich.console import Console
+
+    from fathometer.comparing import compare
+    from fathometer.live import comparison_tables
+
+    console = Console(highlight=False, markup=False)
+    for part in comparison_tables(compare(before, after)):
+        console.print(part)
+
+
+@app.command()
 def doctor() -> None:
     """Check this machine: versions, cores, memory, disk, GPU, charts, and that equal trials give equal bits."""
     from fathometer.doctoring import examine
@@ -212,7 +255,14 @@ def _run(study: "Study", to: Path | None, workers: int | None, device: str, dry_
         console.print(f"{study.name}: {study.question}")
         console.print(f"{cost.wanted} records wanted; {cost.open_trials} trials still to train")
         console.print(f"{cost.flops:.2e} FLOPs, nominal")
-        console.print(f"about {duration(cost.seconds)} of work here if nothing stops early (from a short rehearsal)")
+        hours = cost.seconds * cost.workers / 3600
+        console.print(
+            f"about {duration(cost.seconds)} of work here if nothing stops early, {hours:.1f} core-hours "
+            f"(from a short rehearsal)"
+        )
+        for statement, prospect in cost.prospects:
+            console.print(f"\n{statement}", style="bold")
+            console.print(f"  {prospect}")
         return
     folder = laboratory.open_folder(study, to)
     for problem in folder.removed:

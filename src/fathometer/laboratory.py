@@ -85,12 +85,17 @@ class Results:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run would cost: how many records are wanted and open, and the open trials' nominal work and time."""
+    """What a run would cost: how many records are wanted and open, and the open trials' nominal work and time.
+
+    ``prospects`` are the study's claims, each with what it could decide on the trials that are foreseen.
+    """
 
     wanted: int
     open_trials: int
     flops: float
     seconds: float
+    workers: int
+    prospects: list[tuple[str, str]]
 
 
 def run(
@@ -150,7 +155,7 @@ def estimate(study: Study, to: Path | str | None = None, workers: int | None = N
     The time rests on a rehearsal of some of the work, with all workers at once; nothing is recorded.
     """
     from fathometer.evaluation.numerics import pick_device
-    from fathometer.execution.estimate import estimated_seconds, open_work
+    from fathometer.execution.estimate import estimated_seconds, open_work, prospects
     from fathometer.execution.local import available_cores
 
     device = pick_device(device)
@@ -162,7 +167,8 @@ def estimate(study: Study, to: Path | str | None = None, workers: int | None = N
     wanted, work = open_work(study, evidence)
     trials = [each for each in work if isinstance(each, Trial)]
     seconds = estimated_seconds(work, workers, device) if work else 0.0
-    return Cost(wanted, len(trials), sum(trial.flops() for trial in trials), seconds)
+    flops = sum(trial.flops() for trial in trials)
+    return Cost(wanted, len(trials), flops, seconds, workers, prospects(study, evidence))
 
 
 def find_study(study: Study | str, scale: Scale = "smoke", seed: int = 0) -> Study:

@@ -8,10 +8,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from fathometer.comparing import Comparison
 from fathometer.core.claim import Verdict
 from fathometer.core.study import Study
 from fathometer.core.trial import Trial
 from fathometer.execution.driver import State
+from fathometer.figures.style import metric_name
 from fathometer.statistics.judging import judge
 
 COLOURS = {"supported": "green", "refuted": "red", "inconclusive": "yellow"}
@@ -23,7 +25,7 @@ class LiveView:
     def __init__(self, study: Study, console: Console) -> None:
         self.study, self.console = study, console
         self._started = time.monotonic()
-        self._first_cost: float | None = None
+        self._first_closed: float | None = None
         self._first_done: int | None = None
         self._printed, self._said = 0.0, ""
         self._told = 0
@@ -61,12 +63,14 @@ class LiveView:
         return f"{rate:.0f} a minute" if rate >= 10 else f"{rate:.1f} a minute"
 
     def _seconds_left(self, state: State) -> float | None:
-        """From the share of the nominal work done since this run began; None until there is any."""
-        open_cost = sum(
-            work.flops() for work in state.wanted if isinstance(work, Trial) and state.evidence.get(work.key) is None
-        )
-        self._first_cost = self._first_cost or open_cost
-        done = self._first_cost - open_cost
+        """From the nominal work done since this run began and what is still open; None until there is any.
+
+        What an adaptive study will want later is not in it.
+        """
+        costs = {work.key: work.flops() for work in state.wanted if isinstance(work, Trial)}
+        closed = sum(cost for key, cost in costs.items() if state.evidence.get(key) is not None)
+        self._first_closed = closed if self._first_closed is None else self._first_closed
+        done, open_cost = closed - self._first_closed, sum(costs.values()) - closed
         return None if done <= 0 else (time.monotonic() - self._started) * open_cost / done
 
     def _panel(self, state: State, told: str) -> RenderableType:
@@ -90,6 +94,29 @@ def verdict_table(verdicts: list[Verdict]) -> Table:
             told.append(f"\nWould decide: {verdict.would_decide}.", style="dim not bold")
         table.add_row(Text(verdict.decision, style=COLOURS[verdict.decision]), told)
     return table
+
+
+def comparison_tables(found: Comparison) -> list[RenderableType]:
+    """Two folders side by side: changed verdicts first, then scores that are apart, then the rest in a line each."""
+    verdicts = Table("", "A", "B", "claim", box=None, padding=(0, 2, 0, 0))
+    for pair in sorted(found.verdicts, key=lambda pair: not pair.changed):
+        sides = [
+            Text(v.decision, style=COLOURS[v.decision]) if v else Text("not made") for v in (pair.before, pair.after)
+        ]
+        known = pair.after or pair.before
+        verdicts.add_row("changed" if pair.changed else "same", *sides, known.statement if known else pair.claim)
+    scores = Table("", "A", "B", "B - A, 95%", "seeds", "configuration", box=None, padding=(0, 2, 0, 0))
+    for row in sorted(found.scores, key=lambda row: not row.apart):
+        interval = "" if row.low is None or row.high is None else f"{row.low:+.4f} to {row.high:+.4f}"
+        values = (f"{row.before:.4f}", f"{row.after:.4f}", interval, f"{row.seeds[0]}, {row.seeds[1]}", row.cell)
+        scores.add_row("apart" if row.apart else "", *values)
+    told = f"Trials in both: {found.same} the same bit for bit, {len(found.other)} not"
+    told += f" ({', '.join(key[:8] for key in found.other)})" if found.other else ""
+    told += f". {found.only_before} in A alone, {found.only_after} in B alone."
+    parts: list[RenderableType] = [verdicts] if found.verdicts else []
+    if found.scores:
+        parts += [Text(f"\n{metric_name(found.metric)}", style="bold"), scores]
+    return [*parts, Text(f"\n{told}")]
 
 
 def duration(seconds: float) -> str:

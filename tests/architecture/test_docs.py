@@ -27,11 +27,12 @@ from fathometer.core.task import Task
 from fathometer.core.trial import Measurement, Trial
 from fathometer.design.grid import grid
 from fathometer.execution import local
-from fathometer.execution.driver import everything_wanted
+from fathometer.execution.driver import complete
 from fathometer.execution.inline import InlineExecutor
 from fathometer.laboratory import Results, run
+from fathometer.report.page import drawings
 from fathometer.storage.lens import TABLES, tables
-from fathometer.studies.copy import PLANS
+from fathometer.studies.copy_plan import PLANS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -72,7 +73,8 @@ class Everything(Study):
         recipe = Recipe(steps=4, batch=4, evaluation=Evaluation(every=2, validate_on=16, test_on=64))
         task = named("task", "copying", lengths=(2, 3, 4))
         models = [named("model", "transformer", depth=depth, width=8, heads=2) for depth in (1, 2)]
-        probes = [named("probe", name) for name in ("head_importance", "answer_attention", "timing")]
+        names = ("head_importance", "head_removal", "answer_attention", "generalisation", "timing")
+        probes = [named("probe", name) for name in names]
         probes.append(named("probe", "scores", split="noised", examples=64))
         trials = grid([task], models, [recipe], range(2))
         return [*trials, *(Measurement(trial=trial, probe=probe) for trial in trials for probe in probes)]
@@ -169,8 +171,20 @@ def test_the_sizes_and_claims_of_copy_are_those_of_its_code() -> None:
     for name in columns[0]:
         row = " | ".join(str(column[name]) for column in columns)
         assert f"| {name} | {row} |" in text
-    for claim in named("study", "copy").claims():
+    for claim in named("study", "copy", scale="quick").claims():
         assert re.search(rf"(?m)^\| `{claim.identifier}` \|.*`{claim.name}`", text), claim.identifier
+
+
+def test_what_the_page_of_copy_says_came_out_is_what_the_gallery_says() -> None:
+    text = (DOCS / "studies" / "copy.md").read_text()
+    gallery = Results(ROOT / "gallery" / "copy-quick")
+    for verdict in gallery.verdicts():
+        assert f"| {verdict.decision} | {verdict.statement} {verdict.sentence} |" in text, verdict.claim
+    for name in re.findall(r"!\[[^]]*\]\(copy-quick/(\w+)\.svg\)", text):
+        drawn = drawings(gallery.figures()[name])["svg"]
+        assert (DOCS / "studies" / "copy-quick" / f"{name}.svg").read_bytes() == drawn, (
+            f"{name} is not drawn from the records"
+        )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -252,14 +266,19 @@ def carry_out(command: Command) -> None:
 
 def sizes_of_copy(scale: Scale) -> dict[str, Any]:
     """What a scale of the study `copy` takes, as its page tells it."""
-    plan, work = PLANS[scale], everything_wanted(named("study", "copy", scale=scale), Evidence())
+    plan, work = PLANS[scale], complete(named("study", "copy", scale=scale).foreseen(Evidence()))
     axes = {name: ", ".join(map(str, getattr(plan, name))) for name in ("lengths", "depths", "widths", "heads")}
     return axes | {
+        "heads beyond": f"{plan.many_heads} at depth {plan.beyond['depth']}",
         "seeds": plan.seeds,
-        "steps": plan.recipe.steps,
-        "learning rate": plan.recipe.optimiser.learning_rate,
-        "stops at": plan.recipe.stop.level,
+        "batch": plan.batch,
+        "steps at most": plan.steps,
+        "solved at": plan.level,
+        "fixed budget": plan.budget,
+        "learning rates": ", ".join(f"{rate:g}" for rate in plan.rates),
+        "tried for": f"{plan.tuning_steps} steps, {plan.tuning_seeds} seeds" if len(plan.rates) > 1 else "not tried",
         "strings a length": plan.strings or "fresh",
+        "literal arm": f"{plan.literal.steps} steps, {plan.literal_strings} strings a length",
         "trials": sum(isinstance(each, Trial) for each in work),
         "records in all": len(work),
     }

@@ -30,7 +30,7 @@ def test_help_needs_no_torch_and_answers_at_once() -> None:
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert told.returncode == 0, told.stderr
-    for verb in ("list", "show", "run", "try", "status", "report", "sql", "export", "doctor"):
+    for verb in ("list", "show", "run", "try", "status", "report", "sql", "export", "reproduce", "diff", "doctor"):
         assert f"  {verb} " in told.stdout
 
 

@@ -19,11 +19,20 @@ FILE = Path(__file__).with_name("meanings.json")
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """Where a function lies in memory: no part of any meaning."""
 
+_TRIAL = {"task": {"name": "copying"}, "model": {"name": "transformer"}}
+_TERM = {"weight": 1.0, "reading": {}}
+
 EXAMPLES: dict[str, dict[str, Any]] = {
     "probe scores": {"split": "clean"},
     "claim solve_rate": {"identifier": "a", "statement": "b", "where": {}, "at_least": 0.5},
     "claim paired_difference": {"identifier": "a", "statement": "b", "better": {}, "worse": {}},
     "claim within_limits": {"identifier": "a", "statement": "b"},
+    "claim contrast": {"identifier": "a", "statement": "b", "matters": 0.5, "told": "c", "terms": (_TERM,)},
+    "claim sooner": {"identifier": "a", "statement": "b", "sooner": {}, "later": {}},
+    "claim power_law": {"identifier": "a", "statement": "b", "probe": "timing", "x": "c", "y": "d"},
+    "claim equal_scores": {"identifier": "a", "statement": "b", "where": {}},
+    "start deepened": {"trial": _TRIAL},
+    "study repeating": {"trials": (_TRIAL,)},
     "study trying": {"tasks": [{"name": "copying"}], "models": [{"name": "transformer"}]},
 }
 """Values for the fields that have no default."""

@@ -140,7 +140,8 @@ def test_a_head_set_to_look_at_the_answer_is_found() -> None:
         "value": looking,
         "n": 10 * (4 + 6),
     }
-    assert outcome["scores"] == [row]
+    assert outcome["scores"][0] == row
+    assert {"length=4", "length=6", "noised=1"} <= {each["stratum"] for each in outcome["scores"]}
 
 
 def test_lengths_are_told_apart() -> None:
@@ -181,6 +182,16 @@ def test_the_score_is_the_mean_over_answers_read_one_at_a_time(layout: str) -> N
     np.testing.assert_allclose(outcome["attention"], expected, rtol=0, atol=1e-12)
     assert outcome["scores"][0]["value"] == pytest.approx(expected.max(), rel=1e-12)
     assert outcome["scores"][0]["n"] == len(found)
+
+
+def test_the_controls_look_right_beside_the_answer() -> None:
+    subject = lookup_subject()
+    outcome = AnswerAttention(examples=20).measure(subject).outcome
+    before, after = (outcome["attention_beside"][name][0][1] for name in ("one before", "one after"))
+    assert before < 1e-3
+    assert after < 1e-3
+    evenly = outcome["attention_beside"]["one after"][0][0]
+    assert evenly == pytest.approx(outcome["attention"][0][0], rel=1e-12)
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -125,6 +125,18 @@ def test_strings_of_a_finite_training_set_are_left_out() -> None:
     assert found.outcome["scores"] == trained.outcome["scores"]
 
 
+def test_another_task_of_the_same_form_can_be_asked() -> None:
+    task = Copying(lengths=(1,), symbols=4, noise=CLEAN)
+    noisy = task.with_(noise=Noise(share=1.0))
+    subject = copying_subject(task)
+    here = measured(subject, "in_distribution", 40)
+    there = Scores(split="in_distribution", examples=40, task=noisy).measure(subject).outcome["scores"]
+    assert here["token_accuracy", "all"] == (1.0, 40)
+    assert {row["value"] for row in there if (row["metric"], row["stratum"]) == ("token_accuracy", "all")} == {0.0}
+    with pytest.raises(ValueError, match="differ in their interface"):
+        Scores(split="in_distribution", task=task.with_(symbols=5)).measure(subject)
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_measuring_leaves_the_network_as_it_was(training: bool) -> None:
     task, model = Copying(lengths=(2, 3), symbols=3), Transformer(depth=2, width=8, heads=2, dropout=0.5)

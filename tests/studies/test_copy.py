@@ -1,65 +1,182 @@
-"""The study of copying: what it wants at each scale, and that its claims can come out either way."""
+"""The study of copying: what it wants, that learning rates come first, and that its claims can come out both ways."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fathometer.core.evidence import Evidence
+from fathometer.core.evidence import Evidence, at
 from fathometer.core.record import Record
 from fathometer.core.spec import encode
 from fathometer.core.study import Scale
-from fathometer.core.trial import Measurement, Trial
-from fathometer.execution.driver import everything_wanted
+from fathometer.core.trial import LimitSheet, Measurement, Trial, Work, kind_of
+from fathometer.execution.driver import complete, everything_wanted
+from fathometer.laboratory import run
 from fathometer.statistics.judging import judge
-from fathometer.studies.copy import PLANS, Copy
+from fathometer.studies import copy as copy_module
+from fathometer.studies.copy import Copy
+from fathometer.studies.copy_figures import arm_of
+from fathometer.studies.copy_plan import PLANS
+
+Accuracy = Callable[[dict[str, Any], str], float]
+"""What a network scores, by the JSON form of its trial and the stratum."""
+
+
+def arms(scale: Scale) -> Counter[str]:
+    foreseen = Copy(scale=scale).foreseen(Evidence())
+    return Counter(arm_of(encode(work)) for work in foreseen if isinstance(work, Trial))
 
 
 @pytest.mark.parametrize("scale", PLANS)
-def test_it_wants_its_whole_factorial_and_one_control(scale: Scale) -> None:
-    plan = PLANS[scale]
-    trials = [work for work in Copy(scale=scale).wanted(Evidence()) if isinstance(work, Trial)]
-    assert len(trials) == (len(plan.depths) * len(plan.widths) * len(plan.heads) + 1) * plan.seeds
-    assert len({trial.key for trial in trials}) == len(trials)
-    assert {trial.seed for trial in trials} == set(range(plan.seeds))
+def test_every_arm_has_its_sizes_and_seeds(scale: Scale) -> None:
+    plan, found = PLANS[scale], arms(scale)
+    sizes = len(plan.depths) * len(plan.widths) * len(plan.heads) + 1
+    assert found["converged"] == (sizes + 1) * plan.seeds
+    assert found["fixed delimiter"] == found["fixed budget"] == sizes * plan.seeds
+    assert found["literal"] == found["clean training"] == 2 * plan.seeds
+    assert found["deepened"] == (len(plan.depths) - 1) * plan.seeds
+    assert found["untrained"] == sizes
+    tuned = len(plan.rates) > 1
+    assert found["tuning"] == tuned * (sizes + 1) * len(plan.rates) * plan.tuning_seeds
 
 
-def test_seeds_shift() -> None:
-    assert {work.seed for work in Copy(seed=7).wanted(Evidence()) if isinstance(work, Trial)} == {7, 8, 9}
+def test_the_paper_s_grid_is_the_source_s() -> None:
+    plan = PLANS["paper"]
+    assert (plan.depths, plan.widths, plan.heads) == ((2, 4, 8), (128, 256, 512), (4, 8))
+    assert plan.lengths == tuple(range(10, 101, 10))
+    assert plan.literal.steps == 3 * 9 * 5000 // 8
+    assert plan.beyond == {"depth": 4, "width": 128, "heads": 16}
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_learning_rates_are_chosen_before_anything_else_is_wanted(scale: Scale) -> None:
+    study = Copy(scale=scale)
+    first = [work for work in study.wanted(Evidence()) if isinstance(work, Trial)]
+    assert {arm_of(encode(trial)) for trial in first} == {"tuning"}
+    best = PLANS[scale].rates[1]
+    records = [_ended(trial, lambda spec, stratum: 0.5, best) for trial in first]
+    assert study.wanted(Evidence(records[:-1])) == first
+    whole = study.wanted(Evidence(records))
+    assert whole == study.foreseen(Evidence(records))
+    final = [work for work in whole if isinstance(work, Trial)]
+    assert {t.seed for t in final if arm_of(encode(t)) != "tuning"}.isdisjoint(t.seed for t in first)
+
+
+def test_seeds_shift_and_never_meet_those_that_choose_rates() -> None:
+    trials = [work for work in Copy(seed=7).foreseen(Evidence()) if isinstance(work, Trial)]
+    assert {trial.seed for trial in trials} == {7, 8, 9}
 
 
 def test_timings_wait_for_silence_and_are_one_a_size() -> None:
     timings = [w for w in Copy().wanted(Evidence()) if isinstance(w, Measurement) and w.probe.exclusive]
-    assert len(timings) == 4
+    assert len(timings) == len(PLANS["smoke"].sizes)
 
 
-def _evidence(one_head: float, many_heads: float, still: float) -> Evidence:
-    records: list[Record] = []
-    for work in everything_wanted(Copy(), Evidence()):
-        if isinstance(work, Trial):
-            spec = encode(work)
-            value = many_heads if spec["model"]["heads"] == 4 else one_head
-            value = still if spec["task"]["layout"] == "fixed_split" else value
-            rows = [
-                {"split": "in_distribution", "stratum": "all", "metric": "token_accuracy", "value": value, "n": 8000}
-            ]
-            records.append(Record(work.key, "trial", 0, "done", spec, {"scores": rows}))
-        elif not isinstance(work, Measurement) and work.split == "in_distribution":
-            limits = [limit.model_dump() for limit in work.task.limits(work.split)]
-            records.append(Record(work.key, "limit", 0, "done", encode(work), {"scores": [], "limits": limits}))
-    return Evidence(records)
+def _ended(work: Work, accuracy: Accuracy, best: float = 3e-3) -> Record:
+    """What a piece of work comes to: its accuracy, and a loss that is lowest at the best learning rate."""
+    spec = encode(work)
+    if isinstance(work, LimitSheet):
+        limits = [limit.model_dump() for limit in work.task.limits(work.split)]
+        return Record(work.key, "limit", 0, "done", spec, {"scores": [], "limits": limits})
+    trial = work if isinstance(work, Trial) else work.trial
+    lengths = [f"length={n}" for n in trial.task.lengths]  # type: ignore[attr-defined]
+    form = spec if isinstance(work, Trial) else spec["trial"]
+    rows = [_row("token_accuracy", stratum, accuracy(form, stratum)) for stratum in ("all", *lengths)]
+    if isinstance(work, Trial):
+        solved = 100 if accuracy(form, "all") > 0.98 else None
+        losses = [2.0, 1.9, 1.5, 1.4, 1.0, 0.9, 0.5 + abs(work.recipe.optimiser.learning_rate - best)]
+        curve = {"step": list(range(7)), "train_loss": losses, "validation_loss": losses}
+        return Record(work.key, "trial", 0, "done", spec, {"scores": rows, "solved_at": solved, "curve": curve})
+    if work.probe.name == "scores":
+        cost = 0.1 if spec["probe"]["split"] == "noised" else 0.0
+        rows = [row | {"value": row["value"] - cost, "split": spec["probe"]["split"]} for row in rows]
+    if work.probe.name == "head_removal":
+        rows = [_row("removable", stratum, 0.2 if stratum == lengths[-1] else 0.7) for stratum in lengths]
+    if work.probe.name == "generalisation":
+        rows = [_row("loss_gap", "all", 0.2 if spec["trial"]["model"]["heads"] == 1 else 0.1)]
+    outcome = {"scores": rows, "trial": trial.key, "flops_per_step": trial.flops_a_step()}
+    return Record(work.key, kind_of(work), 0, "done", spec, outcome, {"timing": {"eval_runtime": trial.flops_a_step()}})
+
+
+def _row(metric: str, stratum: str, value: float) -> dict[str, Any]:
+    return {"split": "in_distribution", "stratum": stratum, "metric": metric, "value": value, "n": 8000}
+
+
+def decided(accuracy: Accuracy) -> dict[str, str]:
+    records = [_ended(work, accuracy) for work in everything_wanted(Copy(), Evidence())]
+    return {verdict.claim: verdict.decision for verdict in judge(Copy().claims(), Evidence(records))}
+
+
+def as_the_source_has_it(spec: dict[str, Any], stratum: str) -> float:
+    """Heads and depth help on long strings, small networks never solve mixed lengths, defaults train too little."""
+    if arm_of(spec) == "literal":
+        return 0.5
+    if stratum == "length=4":
+        return 0.97
+    if arm_of(spec) == "fixed delimiter":
+        return 0.9875
+    size = at(spec, "model.depth") * min(4, at(spec, "model.heads"))
+    hurt = 0.1 if at(spec, "model.heads") > 1 else 0.4
+    return 0.987 if arm_of(spec) in ("converged", "deepened") and size > 2 else 0.9 + 0.005 * min(size, 4) - hurt
+
+
+def against_it(spec: dict[str, Any], stratum: str) -> float:
+    """One head is best, everywhere, and a fixed delimiter is a hindrance."""
+    if arm_of(spec) == "fixed delimiter":
+        return 0.3
+    return 0.987 if at(spec, "model.heads") == 1 else 0.6
 
 
 def test_every_claim_can_be_supported_and_refuted() -> None:
-    as_expected = judge(Copy().claims(), _evidence(one_head=0.87, many_heads=0.987, still=0.987))
-    reversed_ = judge(Copy().claims(), _evidence(one_head=0.95, many_heads=0.5, still=0.4))
-    leaking = judge(Copy().claims(), _evidence(one_head=0.87, many_heads=1.0, still=1.0))
-    decided = {verdict.claim: verdict.decision for verdict in as_expected}
-    assert decided == {
-        "heads_help_at_smallest_depth": "supported",
-        "depth_helps_with_fewest_heads": "refuted",
-        "fixed_delimiter_is_easier": "supported",
-        "shallowest_can_learn_it": "supported",
-        "nothing_beats_the_noise": "supported",
-    }
-    against = {verdict.claim: verdict.decision for verdict in reversed_}
-    assert against["heads_help_at_smallest_depth"] == against["fixed_delimiter_is_easier"] == "refuted"
-    assert against["shallowest_can_learn_it"] == "inconclusive"
-    assert {v.claim: v.decision for v in leaking}["nothing_beats_the_noise"] == "refuted"
+    found, against = decided(as_the_source_has_it), decided(against_it)
+    assert found["h2_heads_help_long_strings"] == "supported"
+    assert found["h2_heads_help_long_strings_more_than_short"] == "supported"
+    assert found["h2_heads_are_redundant_on_short_strings"] == "supported"
+    assert found["h3_size_matters_for_long_strings"] == "supported"
+    assert found["h5_heads_reach_a_plateau"] == "supported"
+    assert found["h7_evaluation_time_is_linear_in_size"] == "supported"
+    assert found["h8_larger_overfits_less"] == "supported"
+    assert found["h9_depth_contains"] == "supported"
+    assert found["heads_alone_suffice"] == "supported"
+    assert found["the_defaults_train_too_little"] == "supported"
+    assert found["nothing_beats_the_noise"] == "supported"
+    for claim in ("h4_noisy_inputs_hurt_less", "h6_deeper_is_steadier"):
+        assert found[claim] == "refuted", claim
+    refuted = {"h2_heads_help_long_strings", "h2_heads_help_long_strings_more_than_short", "heads_buy_more_than_depth"}
+    refuted |= {"h3_size_matters_for_long_strings", "the_defaults_train_too_little"}
+    assert {claim for claim, decision in against.items() if decision == "refuted"} >= refuted
+    leaking = decided(lambda spec, stratum: 1.0)
+    assert leaking["nothing_beats_the_noise"] == "refuted"
+
+
+TINY = replace(
+    PLANS["smoke"], lengths=(2, 3, 4), short=(2,), long=(4,), depths=(1, 2), widths=(8,), heads=(1, 2), many_heads=4,
+    seeds=2, batch=8, steps=20, budget=8, every=4, test_on=60, rates=(1e-3, 1e-2), tuning_steps=6, literal_strings=20,
+    epochs=1, probe_examples=40,
+)  # fmt: skip
+
+
+def test_it_runs_whole_and_draws_all_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(copy_module.PLANS, "smoke", TINY)
+    results = run(Copy(), to=tmp_path / "r", workers=0)
+    evidence = results.evidence()
+    wanted = everything_wanted(Copy(), evidence)
+    assert {record.key for record in evidence} == {work.key for work in wanted}
+    assert {record.status for record in evidence} == {"done"}
+    foreseen = {work.key for work in complete(Copy().foreseen(Evidence()))}
+    assert len(foreseen) <= len(wanted)
+    assert {verdict.n > 0 for verdict in results.verdicts()} == {True} or all(
+        verdict.decision == "inconclusive" for verdict in results.verdicts() if not verdict.n
+    )
+    drawn = {
+        "scores_converged", "scores_fixed_delimiter", "scores_fixed_budget", "scores_literal", "losses_converged",
+        "scores_by_length_fixed_budget", "last_losses_literal", "steps_to_solve_converged", "learning_rates", "speed",
+        "head_importance", "redundancy", "head_removal", "removable_heads", "answer_attention", "attention_by_head",
+        "noise", "harder_noise",
+    }  # fmt: skip
+    assert drawn <= set(results.figures())
+    text = results.report().read_text()
+    assert "<td>fixed budget</td>" in text

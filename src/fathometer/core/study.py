@@ -1,7 +1,7 @@
 """Study: a question, the work it wants given the records so far, the claims it decides and the figures it draws."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -52,8 +52,12 @@ class Study(Named):
         """What should be known, whether it is already or not."""
 
     def foreseen(self, evidence: Evidence) -> Sequence[Trial | Measurement]:
-        """What will be wanted in the end, as far as can be told now; for a study that does not adapt, what is wanted."""
+        """What will be wanted in the end, as far as can be told now; what is wanted already where nothing adapts."""
         return self.wanted(evidence)
+
+    def arm(self, spec: Mapping[str, Any]) -> str:
+        """The part of the study that a trial of this JSON form belongs to; empty where there is but one."""
+        return ""
 
     @abstractmethod
     def claims(self) -> Sequence[Claim]:

@@ -1,4 +1,4 @@
-"""Tuned: a learning rate for one configuration, chosen on validation data by short trials of seeds used nowhere else."""
+"""Tuned: a configuration's learning rate, chosen on validation data by short trials of seeds used nowhere else."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from fathometer.core.evidence import Evidence
+from fathometer.core.record import Record
+from fathometer.core.spec import encode
 from fathometer.core.study import Study
-from fathometer.core.trial import LimitSheet, Measurement, Trial, Work
+from fathometer.core.trial import LimitSheet, Measurement, Trial, Work, kind_of
 from fathometer.execution.driver import complete
 from fathometer.execution.jobs import Executor
 from fathometer.execution.local import LocalExecutor
@@ -22,6 +24,15 @@ def open_work(study: Study, evidence: Evidence) -> tuple[int, list[Work]]:
     """How many records will be wanted in all, as far as can be told, and the work that has none yet."""
     wanted = complete(study.foreseen(evidence))
     return len(wanted), [work for work in wanted if evidence.get(work.key) is None]
+
+
+def prospects(study: Study, evidence: Evidence) -> list[tuple[str, str]]:
+    """Each claim with what it could decide on the trials that are foreseen, told before any of them is run."""
+    planned = Evidence(
+        Record(work.key, kind_of(work), 0, "done", encode(work), {"scores": []})
+        for work in complete(study.foreseen(evidence))
+    )
+    return [(claim.statement, claim.prospect(planned)) for claim in study.claims()]
 
 
 def estimated_seconds(work: Sequence[Work], workers: int, device: str) -> float:

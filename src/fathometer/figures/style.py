@@ -6,9 +6,13 @@ from typing import Any
 import altair as alt
 
 from fathometer.core.metrics import METRICS
+from fathometer.core.record import Record
 from fathometer.core.study import Figure
 
 WIDTH, HEIGHT = 620, 300
+
+UNIT = [0, 1]
+"""The axis of a share."""
 
 PALETTE = ["#3b7dd8", "#e07b39", "#2a9d78", "#b5548f", "#8a6fd1", "#b58900", "#5f7f95", "#d1495b"]
 """Colours that read on white and on near-black, and apart for colour-blind readers."""
@@ -41,3 +45,13 @@ def figure(name: str, title: str, caption: str, chart: Any, records: Iterable[st
 def frame(rows: list[dict[str, Any]]) -> alt.Data:
     """Rows as a chart's inline data."""
     return alt.Data(values=rows)
+
+
+def metric_scale(metric: str) -> alt.Scale:
+    """From 0 to 1 for what lies there, else as the data fall."""
+    return alt.Scale(domain=UNIT) if metric in METRICS and METRICS[metric].share else alt.Scale(zero=False)
+
+
+def score_rows(record: Record, metric: str, stratum: str) -> list[dict[str, Any]]:
+    """The scores of one metric in one stratum, one for each split that has it."""
+    return [row for row in record.scores if row["metric"] == metric and row["stratum"] == stratum]

@@ -18,7 +18,6 @@ from fathometer.evaluation.answers import chunks, evaluating, precision
 from fathometer.evaluation.numerics import tensor
 from fathometer.models.transformer import Attention
 
-
 BESIDE = {"one before": -1, "one after": 1}
 """The controls: places right beside the source."""
 

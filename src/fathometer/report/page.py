@@ -24,7 +24,7 @@ from fathometer.core.metrics import METRICS
 from fathometer.core.record import Record
 from fathometer.core.spec import SpecError, decode
 from fathometer.core.study import Figure, Study
-from fathometer.figures.cells import cell_labels
+from fathometer.figures.cells import arms_of
 from fathometer.figures.standard import main_metric, standard_figures
 from fathometer.figures.style import metric_name
 from fathometer.report.sparkline import HEIGHT, WIDTH, sparkline
@@ -96,6 +96,7 @@ def render(reading: Reading, figures: Sequence[Figure]) -> str:
     )
     study, evidence = reading.folder.manifest["study"], reading.evidence
     trials = [record for record in evidence if record.kind == "trial"]
+    rows = _trial_rows(reading.study, evidence, trials)
     return environment.get_template("page.html").render(
         title=study["name"],
         scale=study.get("scale", ""),
@@ -106,7 +107,8 @@ def render(reading: Reading, figures: Sequence[Figure]) -> str:
         verdicts=reading.verdicts,
         figures=figures,
         charts=_script_json({figure.name: figure.chart for figure in figures}),
-        rows=_trial_rows(evidence, trials),
+        rows=rows,
+        arms=any(row["arm"] for row in rows),
         metric=metric_name(main_metric(_scored(trials))) if _scored(trials) else "score",
         failures=[record for record in evidence if record.status != "done"],
         problems=reading.folder.problems,
@@ -163,10 +165,14 @@ def _scored(trials: Iterable[Record]) -> list[Record]:
     return [trial for trial in trials if trial.scores]
 
 
-def _trial_rows(evidence: Evidence, trials: Sequence[Record]) -> list[dict[str, Any]]:
-    labels = cell_labels(trials)
+def _trial_rows(study: Study | None, evidence: Evidence, trials: Sequence[Record]) -> list[dict[str, Any]]:
     scored = _scored(trials)
     metric = main_metric(scored) if scored else ""
+    places = {
+        key: (arm, place, label)
+        for arm, members in arms_of(trials, study).items()
+        for place, (key, label) in enumerate(members.items())
+    }
     rows: list[dict[str, Any]] = []
     for trial in trials:
         value = score(trial, metric) if trial.scores else None
@@ -175,7 +181,8 @@ def _trial_rows(evidence: Evidence, trials: Sequence[Record]) -> list[dict[str, 
         rows.append(
             {
                 "key": trial.key,
-                "cell": labels[trial.key],
+                "arm": places[trial.key][0],
+                "cell": places[trial.key][2],
                 "seed": trial.spec["seed"],
                 "status": trial.status,
                 "score": value,
@@ -190,8 +197,7 @@ def _trial_rows(evidence: Evidence, trials: Sequence[Record]) -> list[dict[str, 
                 "scores": trial.scores,
             }
         )
-    order = list(dict.fromkeys(labels.values()))
-    return sorted(rows, key=lambda row: (order.index(row["cell"]), row["seed"]))
+    return sorted(rows, key=lambda row: places[row["key"]])
 
 
 def _interval(trial: Record, metric: str) -> str:

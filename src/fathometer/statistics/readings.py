@@ -79,8 +79,8 @@ class Reading(Spec):
 def fluctuation(curve: Mapping[str, Sequence[float | None]]) -> float | None:
     """How much the training loss jumps about its own trend, as a share of it; None for a curve too short to tell.
 
-    The root mean square of the second differences of its logarithm, over sqrt(6): for independent noise about a straight
-    line this is the noise's deviation, and a smooth trend adds next to nothing.
+    The root mean square of the second differences of its logarithm, over sqrt(6): for independent noise about a
+    straight line this is the noise's deviation, and a smooth trend adds next to nothing.
     """
     losses = [loss for loss in curve.get("train_loss", []) if loss is not None and loss > 0]
     if len(losses) < 5:

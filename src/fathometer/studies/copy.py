@@ -1,6 +1,6 @@
 """Does copying need depth, or heads? Depth and heads on the noisy copy task, between chance and what noise allows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,8 +13,8 @@ from fathometer.core.study import Figure, Study
 from fathometer.core.task import Task
 from fathometer.core.trial import Measurement, Probe, Trial
 from fathometer.design.tuned import Tuning, at_rate, tune
-from fathometer.figures.copying import copying_figures
 from fathometer.studies.copy_claims import copy_claims
+from fathometer.studies.copy_figures import arm_of, copy_figures
 from fathometer.studies.copy_plan import LITERAL_MODEL, PLANS, TUNING_SEEDS_FROM, Plan, Size, harder_noise
 
 Work = list[Trial | Measurement]
@@ -51,8 +51,11 @@ class Copy(Study):
     def claims(self) -> Sequence[Claim]:
         return copy_claims(PLANS[self.scale])
 
+    def arm(self, spec: Mapping[str, Any]) -> str:
+        return arm_of(spec)
+
     def figures(self, evidence: Evidence) -> Iterable[Figure]:
-        return copying_figures(evidence)
+        return copy_figures(PLANS[self.scale], evidence)
 
 
 @cache

@@ -95,9 +95,10 @@ class _Claims:
 
     def size_matters_for_long_strings(self) -> Claim:
         large, small = self._budget(self.plan.largest), self._budget(self.plan.smallest)
+        told = f"{self._told(self.plan.largest)} instead of {self._told(self.plan.smallest)}"
         return named(
             "claim", "contrast", identifier="h3_size_matters_for_long_strings",
-            statement=f"H3. {self._told(self.plan.largest)} instead of {self._told(self.plan.smallest)} gains more on long strings "
+            statement=f"H3. {told} gains more on long strings "
             "than on short ones.",
             terms=(
                 self._term(1, large, self.long), self._term(-1, small, self.long),
@@ -147,6 +148,7 @@ class _Claims:
 
     def convergence(self) -> list[Claim]:
         deep, shallow = (self._size(depth, self.many) for depth in (self.deep, self.shallow))
+        a_deep, a_shallow = self._told(deep), self._told(shallow)
         fluctuation = [
             Term(weight=weight, reading=Reading(where=self._budget(size), metric="fluctuation"))
             for weight, size in ((1.0, shallow), (-1.0, deep))
@@ -154,12 +156,12 @@ class _Claims:
         return [
             named(
                 "claim", "sooner", identifier="h6_deeper_converges_sooner",
-                statement=f"H6. A network of {self._told(deep)} solves it in fewer steps than one of {self._told(shallow)}.",
+                statement=f"H6. A network of {a_deep} solves it in fewer steps than one of {a_shallow}.",
                 sooner=self._converged(deep), later=self._converged(shallow),
             ),
             named(
                 "claim", "contrast", identifier="h6_deeper_is_steadier",
-                statement=f"H6. The training loss fluctuates more with {self._told(shallow)} than with {self._told(deep)}.",
+                statement=f"H6. The training loss fluctuates more with {a_shallow} than with {a_deep}.",
                 terms=tuple(fluctuation), scale="ratio", matters=0.1, told="It fluctuates more by",
             ),
         ]  # fmt: skip
@@ -174,10 +176,11 @@ class _Claims:
     def larger_overfits_less(self) -> Claim:
         gap = {"name": "generalisation"}
         small, large = (self._literal(size) for size in (self.plan.smallest, self.plan.largest))
+        a_small, a_large = self._told(self.plan.smallest), self._told(self.plan.largest)
         return named(
             "claim", "contrast", identifier="h8_larger_overfits_less",
-            statement=f"H8. With the source's own defaults, the gap between the loss on test strings and on those trained "
-            f"on is wider with {self._told(self.plan.smallest)} than with {self._told(self.plan.largest)}.",
+            statement=f"H8. With the source's own defaults, the gap between the loss on test strings and on those "
+            f"trained on is wider with {a_small} than with {a_large}.",
             terms=(
                 self._term(1, small, metric="loss_gap", probe=gap),
                 self._term(-1, large, metric="loss_gap", probe=gap),
@@ -198,40 +201,45 @@ class _Claims:
         one = self._size(self.shallow, self.many)
         few = self._size(self.shallow, self.few)
         deep_few = self._size(self.deep, self.few)
-        rate = "half" if self._rate == 1 / 2 else "a third"
+        least = "at least half" if self._rate == 1 / 2 else "at least a third"
+        with_one, with_few = self._told(one), self._told(few)
+        still = self._converged(few) | {"task.layout": "fixed_split"}
         rope = self._converged(one) | {"model.positions.kind": "rope"}
         return [
             named(
                 "claim", "solve_rate", identifier="heads_alone_suffice",
-                statement=f"A network of {self._told(one)} learns mixed lengths as well as the noise allows, at least {rate} of the time.",
+                statement=f"A network of {with_one} learns mixed lengths as well as the noise allows, {least} of "
+                "the time.",
                 where=self._converged(one), at_least=self._rate,
             ),
             named(
                 "claim", "contrast", identifier="heads_buy_more_than_depth",
-                statement=f"After the same few steps, {self._told(one)} copies better than {self._told(deep_few)}.",
+                statement=f"After the same few steps, {with_one} copies better than {self._told(deep_few)}.",
                 terms=(self._term(1, self._budget(one)), self._term(-1, self._budget(deep_few))), matters=ODDS,
                 told="The odds of a right answer change by",
             ),
             named(
                 "claim", "sooner", identifier="learned_positions_solve_it_sooner",
-                statement=f"A network of {self._told(one)} solves it in fewer steps with learned positions than with rotary ones.",
+                statement=f"A network of {with_one} solves it in fewer steps with learned positions than with "
+                "rotary ones.",
                 sooner=self._converged(one), later=rope,
             ),
             named(
                 "claim", "solve_rate", identifier="fixed_delimiter_needs_one_head",
-                statement=f"A network of {self._told(few)} learns it where the delimiter always stands at the same place, at "
-                f"least {rate} of the time.",
-                where=self._converged(few) | {"task.layout": "fixed_split"}, at_least=self._rate,
+                statement=f"A network of {with_few} learns it where the delimiter always stands at the same place, "
+                f"{least} of the time.",
+                where=still, at_least=self._rate,
             ),
             named(
                 "claim", "sooner", identifier="fixed_delimiter_is_easier",
-                statement=f"A network of {self._told(few)} solves it in fewer steps where the delimiter always stands at the same place.",
-                sooner=self._converged(few) | {"task.layout": "fixed_split"}, later=self._converged(few),
+                statement=f"A network of {with_few} solves it in fewer steps where the delimiter always stands at the "
+                "same place.",
+                sooner=still, later=self._converged(few),
             ),
             named(
                 "claim", "paired_difference", identifier="the_defaults_train_too_little",
-                statement=f"A network of {self._told(self.plan.largest)} trained until solved copies better than one trained by "
-                "the source's own defaults.",
+                statement=f"A network of {self._told(self.plan.largest)} trained until solved copies better than one "
+                "trained by the source's own defaults.",
                 better=self._converged(self.plan.largest), worse=self._literal(self.plan.largest), matters=ODDS,
             ),
         ]  # fmt: skip
@@ -258,8 +266,8 @@ class _Claims:
 
     def _mixed(self, size: Size) -> Where:
         return {f"model.{name}": value for name, value in size.items()} | {
-            "task.layout": "mixed", "task.loss": "output", "task.noise.reading": "R1", "model.positions.kind": "learned",
-            "start": None,
+            "task.layout": "mixed", "task.loss": "output", "task.noise.reading": "R1",
+            "model.positions.kind": "learned", "start": None,
         }  # fmt: skip
 
     def _converged(self, size: Size) -> Where:

@@ -35,7 +35,7 @@ def harder_noise(task: Task) -> list[Task]:
 
 @dataclass(frozen=True)
 class Plan:
-    """One scale. Depths, widths and heads grow; ``many_heads`` goes beyond the heads of the grid, on the middle depth."""
+    """One scale. Depths, widths and heads grow; ``many_heads`` goes beyond the grid's heads, on the middle depth."""
 
     lengths: tuple[int, ...]
     short: tuple[int, ...]
@@ -129,8 +129,8 @@ PLANS: dict[Scale, Plan] = {
     ),
     "paper": Plan(
         lengths=tuple(range(10, 101, 10)), short=(10, 20), long=(80, 90, 100), depths=(2, 4, 8),
-        widths=(128, 256, 512), heads=(4, 8), many_heads=16, seeds=3, batch=64, steps=7800, budget=1500, level=0.985,
-        every=100, test_on=10_000, rates=(3e-4, 1e-3, 3e-3), tuning_steps=1500, tuning_seeds=3, strings=5000,
+        widths=(128, 256, 512), heads=(4, 8), many_heads=16, seeds=5, batch=64, steps=7800, budget=1500, level=0.985,
+        every=100, test_on=10_000, rates=(3e-4, 1e-3, 3e-3), tuning_steps=1200, tuning_seeds=3, strings=5000,
         literal_strings=5000, epochs=3, probe_examples=10_000,
     ),
 }  # fmt: skip

@@ -39,7 +39,7 @@ class PowerLaw(Claim):
             sentence = f"{len(points)} configurations have been measured."
             return self.verdict("inconclusive", sentence, METHOD, len(points), would_decide=would)
         ys = np.log(np.array([y for _, _, y in points], dtype=float))
-        fit = stats.linregress(xs, ys)
+        fit: Any = stats.linregress(xs, ys)
         half = float(stats.t.ppf(0.975, len(points) - 2) * fit.stderr)
         slope, low, high = float(fit.slope), float(fit.slope) - half, float(fit.slope) + half
         decision: Decision = "inconclusive"

@@ -1,3 +1,0 @@
-"""x"""
-
-from fathometer.figures.standard import standard_figures as copying_figures
