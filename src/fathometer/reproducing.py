@@ -11,7 +11,7 @@ from fathometer.core.metrics import METRICS
 from fathometer.core.record import Record
 from fathometer.core.spec import SpecError, digest
 from fathometer.core.trial import Trial
-from fathometer.laboratory import Results, run
+from fathometer.laboratory import run
 from fathometer.storage.folder import Folder
 from fathometer.studies.repeating import Repeating
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Agreement = Literal["bit for bit", "within tolerance", "different", "not run"]
 
-TELLING = ("cpu", "gpu", "device", "torch", "numpy", "python", "system", "threads", "fathometer")
+TELLING = ("commit", "cpu", "gpu", "device", "torch", "numpy", "python", "system", "threads", "fathometer")
 """What of a record's provenance may explain that bits differ."""
 
 
@@ -58,8 +58,7 @@ def reproduce(
         with tempfile.TemporaryDirectory() as scratch:
             study = Repeating(trials=wanted)
             results = run(study, to=Path(scratch) / "again", workers=workers, device=device, notify=notify)
-            found = {record.key: record for record in Results(results.folder.root).evidence().trials()}
-            found |= {record.key: record for record in results.evidence() if record.status == "failed"}
+            found = {record.key: record for record in results.evidence()}
     return [_compare(record, trials[record.key], found.get(record.key), tolerance) for record in chosen]
 
 

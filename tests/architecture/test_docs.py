@@ -314,7 +314,7 @@ def fields(cls: type[Spec], prefix: str = "") -> Iterator[tuple[str, str | None]
     """Every field by its path with its default as text; None where the page may say it in its own words."""
     for name, field in cls.model_fields.items():
         nested = field.annotation
-        if isinstance(nested, type) and issubclass(nested, Spec) and nested.model_fields:
+        if isinstance(nested, type) and issubclass(nested, Spec) and nested.model_fields and not field.is_required():
             yield from fields(nested, f"{prefix}{name}.")
         elif field.is_required():
             yield f"{prefix}{name}", "required"

@@ -18,7 +18,6 @@ from fathometer.laboratory import run
 from fathometer.statistics.judging import judge
 from fathometer.studies import copy as copy_module
 from fathometer.studies.copy import Copy
-from fathometer.studies.copy_figures import arm_of
 from fathometer.studies.copy_plan import PLANS
 
 Accuracy = Callable[[dict[str, Any], str], float]
@@ -27,7 +26,7 @@ Accuracy = Callable[[dict[str, Any], str], float]
 
 def arms(scale: Scale) -> Counter[str]:
     foreseen = Copy(scale=scale).foreseen(Evidence())
-    return Counter(arm_of(encode(work)) for work in foreseen if isinstance(work, Trial))
+    return Counter(Copy(scale=scale).arm(encode(work)) for work in foreseen if isinstance(work, Trial))
 
 
 @pytest.mark.parametrize("scale", PLANS)
@@ -38,7 +37,8 @@ def test_every_arm_has_its_sizes_and_seeds(scale: Scale) -> None:
     assert found["fixed delimiter"] == found["fixed budget"] == sizes * plan.seeds
     assert found["literal"] == found["clean training"] == 2 * plan.seeds
     assert found["deepened"] == (len(plan.depths) - 1) * plan.seeds
-    assert found["untrained"] == sizes
+    assert found["watched"] == 2 * plan.seeds
+    assert found["untrained"] == len({tuple(size.items()) for size in (*plan.sizes, *plan.timed_sizes)})
     tuned = len(plan.rates) > 1
     assert found["tuning"] == tuned * (sizes + 1) * len(plan.rates) * plan.tuning_seeds
 
@@ -55,14 +55,14 @@ def test_the_paper_s_grid_is_the_source_s() -> None:
 def test_learning_rates_are_chosen_before_anything_else_is_wanted(scale: Scale) -> None:
     study = Copy(scale=scale)
     first = [work for work in study.wanted(Evidence()) if isinstance(work, Trial)]
-    assert {arm_of(encode(trial)) for trial in first} == {"tuning"}
+    assert {study.arm(encode(trial)) for trial in first} == {"tuning"}
     best = PLANS[scale].rates[1]
     records = [_ended(trial, lambda spec, stratum: 0.5, best) for trial in first]
     assert study.wanted(Evidence(records[:-1])) == first
     whole = study.wanted(Evidence(records))
     assert whole == study.foreseen(Evidence(records))
     final = [work for work in whole if isinstance(work, Trial)]
-    assert {t.seed for t in final if arm_of(encode(t)) != "tuning"}.isdisjoint(t.seed for t in first)
+    assert {t.seed for t in final if study.arm(encode(t)) != "tuning"}.isdisjoint(t.seed for t in first)
 
 
 def test_seeds_shift_and_never_meet_those_that_choose_rates() -> None:
@@ -112,20 +112,20 @@ def decided(accuracy: Accuracy) -> dict[str, str]:
 
 def as_the_source_has_it(spec: dict[str, Any], stratum: str) -> float:
     """Heads and depth help on long strings, small networks never solve mixed lengths, defaults train too little."""
-    if arm_of(spec) == "literal":
+    if Copy().arm(spec) == "literal":
         return 0.5
     if stratum == "length=4":
         return 0.97
-    if arm_of(spec) == "fixed delimiter":
+    if Copy().arm(spec) == "fixed delimiter":
         return 0.9875
     size = at(spec, "model.depth") * min(4, at(spec, "model.heads"))
     hurt = 0.1 if at(spec, "model.heads") > 1 else 0.4
-    return 0.987 if arm_of(spec) in ("converged", "deepened") and size > 2 else 0.9 + 0.005 * min(size, 4) - hurt
+    return 0.987 if Copy().arm(spec) in ("converged", "deepened") and size > 2 else 0.9 + 0.005 * min(size, 4) - hurt
 
 
 def against_it(spec: dict[str, Any], stratum: str) -> float:
     """One head is best, everywhere, and a fixed delimiter is a hindrance."""
-    if arm_of(spec) == "fixed delimiter":
+    if Copy().arm(spec) == "fixed delimiter":
         return 0.3
     return 0.987 if at(spec, "model.heads") == 1 else 0.6
 

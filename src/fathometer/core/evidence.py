@@ -90,13 +90,15 @@ class Evidence:
         ]
         return sorted(found, key=lambda record: (record.spec.get("seed", 0), record.key))
 
-    def probes(self, name: str, where: Mapping[str, Any] | None = None) -> list[Record]:
-        """Finished measurements of the probe ``name`` on the trials that ``where`` selects."""
+    def probes(
+        self, name: str, where: Mapping[str, Any] | None = None, statuses: Sequence[str] = ("done",)
+    ) -> list[Record]:
+        """Measurements of the probe ``name`` on the trials that ``where`` selects; finished ones if not asked else."""
         return [
             record
             for record in self
             if record.kind == "probe"
-            and record.status == "done"
+            and record.status in statuses
             and at(record.spec, "probe.name") == name
             and matches(record.spec.get("trial", {}), where or {})
         ]

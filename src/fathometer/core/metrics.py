@@ -27,6 +27,10 @@ METRICS = {
     "sequence_accuracy": Metric("whole sequences right", counted=True, share=True),
     "free_token_accuracy": Metric("token accuracy, running free", counted=True, share=True),
     "free_sequence_accuracy": Metric("whole sequences right, running free", counted=True, share=True),
+    **{
+        f"redundancy({part})": Metric(f"share of heads below {part} of the largest", counted=False, share=True)
+        for part in (0.01, 0.05, 0.1)
+    },
     "removable": Metric("share of heads that can go", counted=False, share=True),
     "answer_attention": Metric("attention of the best head to the answer", counted=False, share=True),
     "loss": Metric("loss (nats)", counted=False, lower_is_better=True),
@@ -42,9 +46,14 @@ def metric(name: str) -> Metric:
     return METRICS[name]
 
 
+def is_counted(name: str) -> bool:
+    """Whether this is a share of right answers."""
+    return name in METRICS and METRICS[name].counted
+
+
 def counted(name: str) -> str:
     """The name again. Raises ValueError when the metric counts no right answers, or is not known."""
-    if name not in METRICS or not METRICS[name].counted:
+    if not is_counted(name):
         known = ", ".join(each for each, about in METRICS.items() if about.counted)
         raise ValueError(f"{name!r} does not count right answers, and this claim needs a metric that does: {known}")
     return name

@@ -29,10 +29,10 @@ def tune(
     """The learning rate at which short trials of this configuration end with the lowest validation loss.
 
     ``rates`` is a log grid, smallest first; each is tried at all ``seeds`` for ``steps`` steps that nothing stops
-    early, and the median over seeds counts; a tie goes to the smaller rate. A winner at an end of the grid extends it
-    by its own ratio, at most ``extensions`` times. A diverged trial counts as infinite. With one rate there is nothing
-    to choose and nothing is wanted. A rung is an ordinary trial, so what is chosen here was chosen on ``steps`` steps:
-    a configuration that wakes up late may be served badly by it.
+    early, and the median over seeds (of two, the mean) counts; a tie goes to the smaller rate. A winner at an end of
+    the grid extends it by its own ratio, at most ``extensions`` times. A diverged trial counts as infinite. With one
+    rate there is nothing to choose and nothing is wanted. A rung is an ordinary trial, so what is chosen here was chosen
+    on ``steps`` steps: a configuration that wakes up late may be served badly by it.
     """
     if list(rates) != sorted(set(rates)) or not rates:
         raise ValueError(f"rates = {tuple(rates)}: give learning rates that grow, each once.")
@@ -58,11 +58,11 @@ def tune(
 
 
 def _median_loss(rungs: Sequence[Trial], evidence: Evidence) -> float | None:
-    """None until every seed has ended; a rung that failed is never better than one that did not."""
+    """None until every seed has ended; a rung that failed must be done again before anything is chosen."""
     records = [evidence.get(rung.key) for rung in rungs]
     losses: list[float] = []
     for record in records:
-        if record is None:
+        if record is None or record.status == "failed":
             return None
         curve = record.outcome.get("curve", {}).get("validation_loss", [])
         losses.append(curve[-1] if record.status == "done" and curve else float("inf"))

@@ -120,7 +120,7 @@ def redundancy_curve(labels: Labels, measured: Sequence[Record], untrained: Labe
     ).properties(width=WIDTH, height=HEIGHT)  # fmt: skip
     caption = (
         "Importance is the mean absolute derivative of an example's loss by the gate of a head. Means over seeds; "
-        "dashed, the same networks before their first step."
+        "dashed, one network of the kind before its first step."
     )
     keys = [record.key for record in (*measured, *before)]
     return figure("redundancy", "How many heads look idle", caption, chart, keys)

@@ -28,7 +28,7 @@ def loss_curves(trials: Sequence[Record], labels: Labels) -> Figure:
         color=alt.Color("cell:N", title=None, sort=list(dict.fromkeys(labels.values()))),
         strokeDash=alt.StrokeDash("on:N", title=None, sort=list(LOSSES.values())),
     ).properties(width=WIDTH, height=HEIGHT)  # fmt: skip
-    caption = "Means over seeds, on a logarithmic scale. The training loss is the mean since the last validation."
+    caption = "Means over the seeds that have come so far. The training loss is the mean since the last validation."
     return figure("losses", "Loss over the steps", caption, chart, [trial.key for trial in trials])
 
 

@@ -4,14 +4,15 @@ from pydantic import Field
 
 from fathometer.core.trial import Finding, Probe, Subject
 from fathometer.evaluation.answers import answer
-from fathometer.evaluation.samples import Samples
+from fathometer.evaluation.samples import LOOKAHEAD, Samples
 
 
 class Generalisation(Probe):
-    """Mean loss at scored positions on the first ``examples`` examples trained on and on as many test examples.
+    """Mean loss at scored positions on the first examples trained on, at least ``examples``, and on test examples.
 
-    Both are measured on the trained network without dropout, so the gap, test minus trained on, is the network's own
-    and not the training's. Where data are fresh at every step the gap has no reason to differ from zero.
+    Batches may hold examples of like length, so whole turns of batches are taken, which hold all lengths alike. Both
+    are measured on the trained network without dropout, so the gap, test minus trained on, is the network's own and not
+    the training's. Where data are fresh at every step the gap has no reason to differ from zero.
     """
 
     examples: int = Field(default=1000, ge=1)
@@ -20,8 +21,8 @@ class Generalisation(Probe):
         trial, samples = subject.trial, Samples(subject.trial)
         if not trial.recipe.steps:
             raise ValueError("A trial of 0 steps was trained on nothing, so nothing tells what it learnt by heart.")
-        batches = -(-self.examples // trial.recipe.batch)
-        seen = [samples.batch(step) for step in range(min(batches, trial.recipe.steps))]
+        turns = -(-self.examples // (trial.recipe.batch * LOOKAHEAD))
+        seen = [samples.batch(step) for step in range(min(turns * LOOKAHEAD, trial.recipe.steps))]
         rows: list[dict[str, object]] = []
         means: list[float] = []
         for split, parts in (("trained_on", seen), (samples.split, [samples.test(samples.split, self.examples)])):

@@ -28,7 +28,7 @@ class HeadRemoval(Probe):
     A removed head puts out zero. Heads are ranked once, by `head_importance` on other examples than are scored; the
     controls take them out most important first and in ``draws`` random orders. ``removable`` is the largest share that
     can go, least important first, with accuracy never more than ``within`` below the whole network's, in all and by
-    stratum. The curve has at most ``points`` points.
+    stratum. The curve has at most ``points`` points beside the whole network.
     """
 
     examples: int = Field(default=500, ge=1)

@@ -1,14 +1,14 @@
 """Readings: one number a seed, from a trial's scores, its curve or a probe on its network."""
 
 from collections.abc import Mapping, Sequence
-from math import exp, log, sqrt
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from fathometer.core.evidence import Evidence, at
-from fathometer.core.metrics import METRICS
+from fathometer.core.metrics import is_counted
 from fathometer.core.record import Record
 from fathometer.core.spec import Spec
 from fathometer.statistics.intervals import log_odds
@@ -53,7 +53,7 @@ class Reading(Spec):
         if self.probe is None:
             return [(trial, trial.spec["seed"]) for trial in evidence.trials(self.where)]
         asked = {f"probe.{path}": value for path, value in self.probe.items() if path != "name"}
-        found = evidence.probes(str(self.probe["name"]), self.where)
+        found = evidence.probes(str(self.probe["name"]), self.where, ("done", "diverged"))
         return [
             (record, record.spec["trial"]["seed"])
             for record in found
@@ -61,7 +61,7 @@ class Reading(Spec):
         ]
 
     def _value(self, record: Record) -> Value | None:
-        """None where a probe has nothing to say; a trial that diverged has answered nothing right."""
+        """None where there is nothing to read; a network that diverged has answered nothing right."""
         if self.metric in CURVES and record.kind == "trial":
             value = CURVES[self.metric](record.outcome.get("curve", {}))
             return None if value is None else Value(record.key, value, 0)
@@ -70,9 +70,9 @@ class Reading(Spec):
         rows = [row for row in rows if row["split"] == split]
         if len(rows) == len(self.strata):
             return Value(record.key, float(np.mean([r["value"] for r in rows])), sum(r["n"] for r in rows))
-        counts = self.metric in METRICS and METRICS[self.metric].counted
-        if record.kind == "trial" and record.status == "diverged" and counts:
-            return Value(record.key, 0.0, int(record.spec["recipe"]["evaluation"]["test_on"]))
+        if record.status == "diverged" and is_counted(self.metric):
+            asked = "recipe.evaluation.test_on" if record.kind == "trial" else "probe.examples"
+            return Value(record.key, 0.0, int(at(record.spec, asked)))
         return None
 
 
@@ -80,7 +80,8 @@ def fluctuation(curve: Mapping[str, Sequence[float | None]]) -> float | None:
     """How much the training loss jumps about its own trend, as a share of it; None for a curve too short to tell.
 
     The root mean square of the second differences of its logarithm, over sqrt(6): for independent noise about a
-    straight line this is the noise's deviation, and a smooth trend adds next to nothing.
+    straight line this is the noise's deviation. A bend that takes only a few points counts as well, so the curve must
+    be read often enough for its trend to be slow.
     """
     losses = [loss for loss in curve.get("train_loss", []) if loss is not None and loss > 0]
     if len(losses) < 5:
@@ -100,17 +101,20 @@ class Effect(NamedTuple):
     variance: float
 
 
-def on_scale(read: Value, scale: str) -> Effect:
-    """The number as ``odds`` (log odds of a rate), ``ratio`` (its logarithm) or ``difference`` (itself)."""
-    if scale == "odds":
-        odds = log_odds(read.value, read.n)
-        rate = 1 / (1 + exp(-odds))
-        return Effect(odds, 1 / (read.n * rate * (1 - rate)))
-    if scale == "ratio":
-        if read.value <= 0:
-            raise ValueError(f"A ratio needs numbers above 0, and {read.key} gave {read.value}.")
-        return Effect(log(read.value), 0.0)
-    return Effect(read.value, 0.0)
+def on_scale(read: Value, scale: str, counts: bool) -> Effect:
+    """The number as ``odds`` (log odds of a rate), ``ratio`` (its logarithm) or ``difference`` (itself).
+
+    The variance is that of a share of right answers, half a count away from 0 and 1; none is known of other numbers.
+    """
+    if scale == "ratio" and read.value <= 0:
+        raise ValueError(f"A ratio needs numbers above 0, and {read.key} gave {read.value}.")
+    value = {"odds": lambda: log_odds(read.value, read.n), "ratio": lambda: log(read.value)}.get(scale)
+    if not counts:
+        return Effect(value() if value else read.value, 0.0)
+    rate = (read.value * read.n + 0.5) / (read.n + 1)
+    spread = rate * (1 - rate) / read.n
+    slope = {"odds": 1 / (rate * (1 - rate)), "ratio": 1 / rate}.get(scale, 1.0)
+    return Effect(value() if value else read.value, slope**2 * spread)
 
 
 def widened(half: float, variances: Sequence[float], weights: Sequence[float], seeds: int) -> float:

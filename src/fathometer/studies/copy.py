@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Self
+
+from pydantic import model_validator
 
 from fathometer.core.claim import Claim
 from fathometer.core.evidence import Evidence
@@ -41,6 +43,14 @@ class Copy(Study):
         rates = tuple(search.rate for search in searches if search.rate is not None)
         return rungs + (arms.work(rates) if len(rates) == len(searches) else [])
 
+    @model_validator(mode="after")
+    def _seeds_are_not_those_that_choose(self) -> Self:
+        if self.seed >= TUNING_SEEDS_FROM:
+            raise ValueError(
+                f"copy.seed = {self.seed}: seeds from {TUNING_SEEDS_FROM} up choose learning rates; take a smaller one"
+            )
+        return self
+
     def foreseen(self, evidence: Evidence) -> Sequence[Trial | Measurement]:
         arms = _arms(PLANS[self.scale], self.seed)
         searches = arms.tune(evidence)
@@ -52,7 +62,7 @@ class Copy(Study):
         return copy_claims(PLANS[self.scale])
 
     def arm(self, spec: Mapping[str, Any]) -> str:
-        return arm_of(spec)
+        return arm_of(PLANS[self.scale], spec)
 
     def figures(self, evidence: Evidence) -> Iterable[Figure]:
         return copy_figures(PLANS[self.scale], evidence)
@@ -82,7 +92,7 @@ class _Arms:
         plan = self.plan
         return [
             tune(trial, plan.rates, self.tuning_seeds, plan.tuning_steps, evidence)
-            for trial in (self._trial(self.mixed, model, plan.converged, 0) for model in self.models)
+            for trial in (_trial(self.mixed, model, plan.converged, 0) for model in self.models)
         ]
 
     def work(self, rates: Rates) -> Work:
@@ -97,32 +107,38 @@ class _Arms:
         for model in self.models:
             rate = rates[model.key]
             learned = model is not self.models[-1]
-            trial = at_rate(self._trial(self.mixed, model, plan.converged, seed), rate)
+            trial = at_rate(_trial(self.mixed, model, plan.converged, seed), rate)
             yield from _measured(trial, self._inside(timed=first and learned))
             if not learned:
                 continue
-            yield at_rate(self._trial(self.still, model, plan.converged, seed), rate)
-            trial = at_rate(self._trial(self.mixed, model, plan.fixed_budget, seed), rate)
+            yield at_rate(_trial(self.still, model, plan.converged, seed), rate)
+            trial = at_rate(_trial(self.mixed, model, plan.fixed_budget, seed), rate)
             yield from _measured(trial, self._noise(self.mixed))
             if first:
-                untrained = Recipe(steps=0, evaluation=plan.converged.evaluation)
-                yield from _measured(self._trial(self.mixed, model, untrained, seed), self._inside()[:1])
+                yield from _measured(_trial(self.mixed, model, plan.untrained, seed), self._inside()[:1])
+        for depth in (plan.depths[0], plan.depths[-1]):
+            model = _transformer(plan.size(depth, plan.heads[-1]))
+            yield at_rate(_trial(self.mixed, model, plan.watched, seed), rates[model.key])
         for size in (plan.smallest, plan.largest):
             model = _transformer(size)
-            trial = at_rate(self._trial(self.clean, model, plan.fixed_budget, seed), rates[model.key])
+            trial = at_rate(_trial(self.clean, model, plan.fixed_budget, seed), rates[model.key])
             yield from _measured(trial, self._noise(self.mixed, of_other_task=True))
             model = _transformer(size, **LITERAL_MODEL)
             yield from _measured(
-                self._trial(self.literal, model, plan.literal, seed),
+                _trial(self.literal, model, plan.literal, seed),
                 [*self._noise(self.literal), named("probe", "generalisation")],
             )
         yield from self._deepened(seed, rates)
+        for size in plan.timed_sizes if first else ():
+            yield from _measured(
+                _trial(self.mixed, _transformer(size), plan.untrained, seed), [named("probe", "timing")]
+            )
 
     def _deepened(self, seed: int, rates: dict[str, float]) -> Iterator[Trial]:
         """The shallowest networks with idle layers on top: what they score must not change."""
         plan = self.plan
         shallow = _transformer(plan.size(plan.depths[0], plan.heads[-1]))
-        trained = at_rate(self._trial(self.mixed, shallow, plan.converged, seed), rates[shallow.key])
+        trained = at_rate(_trial(self.mixed, shallow, plan.converged, seed), rates[shallow.key])
         as_it_is = trained.recipe.with_(steps=0, schedule=Schedule(), stop=Stop())
         for depth in plan.depths[1:]:
             start = named("start", "deepened", trial=trained)
@@ -145,12 +161,13 @@ class _Arms:
         harder = [named("probe", "scores", split="noised", examples=examples, task=each) for each in harder_noise(task)]
         return here + harder
 
-    def _trial(self, task: Task, model: Model, recipe: Recipe, seed: int) -> Trial:
-        return Trial(task=task, model=model, recipe=recipe, seed=seed)
-
 
 def _transformer(size: Size, **fields: Any) -> Model:
     return named("model", "transformer", **size, **fields)
+
+
+def _trial(task: Task, model: Model, recipe: Recipe, seed: int) -> Trial:
+    return Trial(task=task, model=model, recipe=recipe, seed=seed)
 
 
 def _measured(trial: Trial, probes: Sequence[Probe]) -> Iterator[Trial | Measurement]:

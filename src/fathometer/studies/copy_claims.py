@@ -54,14 +54,17 @@ class _Claims:
             "claim", "contrast", identifier="h1_depth_pays_less_and_less",
             statement=f"H1. On short strings, going from {first} to {second} layers gains more than going from "
             f"{second} to {third}.",
-            terms=tuple(self._term(w, self._budget(self._size(d, self.many)), self.short) for d, w in weights.items()),
+            terms=tuple(
+                self._term(weight, self._budget(self.plan.size(depth, self.many)), self.short)
+                for depth, weight in weights.items()
+            ),
             matters=ODDS, told="In odds of a right answer the first step gains more than the second by",
         )  # fmt: skip
 
     def heads_and_lengths(self) -> list[Claim]:
         middle = self.plan.depths[len(self.plan.depths) // 2]
-        many, few = (self._budget(self._size(middle, heads)) for heads in (self.many, self.few))
-        converged = self._converged(self._size(middle, self.many))
+        many, few = (self._budget(self.plan.size(middle, heads)) for heads in (self.many, self.few))
+        converged = self._converged(self.plan.size(middle, self.many))
         removal = {"name": "head_removal"}
         return [
             named(
@@ -83,8 +86,8 @@ class _Claims:
             ),
             named(
                 "claim", "contrast", identifier="h2_heads_are_redundant_on_short_strings",
-                statement=f"H2. In converged networks of {_layers(middle)} and {self.many} heads, more heads can be "
-                "removed for short strings than for long ones.",
+                statement=f"H2. In networks of {_layers(middle)} and {self.many} heads, trained until solved or out of "
+                "steps, more heads can be removed for short strings than for long ones.",
                 terms=(
                     self._term(1, converged, self.short, "removable", removal),
                     self._term(-1, converged, self.long, "removable", removal),
@@ -147,11 +150,12 @@ class _Claims:
         )  # fmt: skip
 
     def convergence(self) -> list[Claim]:
-        deep, shallow = (self._size(depth, self.many) for depth in (self.deep, self.shallow))
+        deep, shallow = (self.plan.size(depth, self.many) for depth in (self.deep, self.shallow))
         a_deep, a_shallow = self._told(deep), self._told(shallow)
+        watched = {"recipe.evaluation.every": self.plan.closely}
         fluctuation = [
-            Term(weight=weight, reading=Reading(where=self._budget(size), metric="fluctuation"))
-            for weight, size in ((1.0, shallow), (-1.0, deep))
+            self._term(weight, self._budget(size) | watched, metric="fluctuation")
+            for weight, size in ((1, shallow), (-1, deep))
         ]
         return [
             named(
@@ -170,7 +174,7 @@ class _Claims:
         return named(
             "claim", "power_law", identifier="h7_evaluation_time_is_linear_in_size",
             statement="H7. The time of an evaluation grows in proportion to the size of the network, in operations.",
-            probe="timing", x="outcome.flops_per_step", y="provenance.timing.eval_runtime",
+            probe="timing", where={"recipe.steps": 0}, x="outcome.flops_per_step", y="provenance.timing.eval_runtime",
         )  # fmt: skip
 
     def larger_overfits_less(self) -> Claim:
@@ -198,9 +202,9 @@ class _Claims:
 
     def found(self) -> list[Claim]:
         """What the source did not ask."""
-        one = self._size(self.shallow, self.many)
-        few = self._size(self.shallow, self.few)
-        deep_few = self._size(self.deep, self.few)
+        one = self.plan.size(self.shallow, self.many)
+        few = self.plan.size(self.shallow, self.few)
+        deep_few = self.plan.size(self.deep, self.few)
         least = "at least half" if self._rate == 1 / 2 else "at least a third"
         with_one, with_few = self._told(one), self._told(few)
         still = self._converged(few) | {"task.layout": "fixed_split"}
@@ -225,7 +229,7 @@ class _Claims:
                 sooner=self._converged(one), later=rope,
             ),
             named(
-                "claim", "solve_rate", identifier="fixed_delimiter_needs_one_head",
+                "claim", "solve_rate", identifier="fixed_delimiter_is_learnt_by_the_smallest",
                 statement=f"A network of {with_few} learns it where the delimiter always stands at the same place, "
                 f"{least} of the time.",
                 where=still, at_least=self._rate,
@@ -237,9 +241,9 @@ class _Claims:
                 sooner=still, later=self._converged(few),
             ),
             named(
-                "claim", "paired_difference", identifier="the_defaults_train_too_little",
-                statement=f"A network of {self._told(self.plan.largest)} trained until solved copies better than one "
-                "trained by the source's own defaults.",
+                "claim", "paired_difference", identifier="own_recipe_beats_the_defaults",
+                statement=f"A network of {self._told(self.plan.largest)} copies better when trained until solved or out of "
+                "steps than when trained by the source's own defaults.",
                 better=self._converged(self.plan.largest), worse=self._literal(self.plan.largest), matters=ODDS,
             ),
         ]  # fmt: skip
@@ -256,9 +260,6 @@ class _Claims:
         reading = Reading(where=where, metric=metric, strata=tuple(strata), probe=probe)
         return Term(weight=float(weight), reading=reading)
 
-    def _size(self, depth: int, heads: int) -> Size:
-        return self.plan.size(depth, heads)
-
     def _told(self, size: Size) -> str:
         """A size as the claims name it; the width where widths vary."""
         width = f" of width {size['width']}" if len(self.plan.widths) > 1 else ""
@@ -274,7 +275,8 @@ class _Claims:
         return self._mixed(size) | {"recipe.stop.rule": "solved"}
 
     def _budget(self, size: Size) -> Where:
-        return self._mixed(size) | {"recipe.steps": self.plan.budget, "recipe.stop.rule": "never"}
+        every = {"recipe.evaluation.every": self.plan.every}
+        return self._mixed(size) | {"recipe.steps": self.plan.budget, "recipe.stop.rule": "never"} | every
 
     def _clean_trained(self, size: Size) -> Where:
         return self._budget(size) | {"task.noise.reading": "R0"}

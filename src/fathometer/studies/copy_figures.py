@@ -29,7 +29,7 @@ METRIC = "token_accuracy"
 TUNED = "recipe.optimiser.learning_rate"
 
 
-def arm_of(spec: Mapping[str, Any]) -> str:
+def arm_of(plan: Plan, spec: Mapping[str, Any]) -> str:
     """The arm of a trial, from its JSON form."""
     if spec["seed"] >= TUNING_SEEDS_FROM:
         return "tuning"
@@ -43,19 +43,23 @@ def arm_of(spec: Mapping[str, Any]) -> str:
         return "fixed delimiter"
     if at(spec, "task.noise.reading") == "R0":
         return "clean training"
-    return "converged" if at(spec, "recipe.stop.rule") == "solved" else "fixed budget"
+    if at(spec, "recipe.stop.rule") == "solved":
+        return "converged"
+    return "watched" if at(spec, "recipe.evaluation.every") == plan.closely else "fixed budget"
 
 
 def copy_figures(plan: Plan, evidence: Evidence) -> Iterator[Figure]:
     """Every figure that the records at hand can fill."""
-    arms: dict[str, list[Record]] = {}
+    ended: dict[str, list[Record]] = {}
     for trial in evidence.trials():
-        if trial.scores:
-            arms.setdefault(arm_of(trial.spec), []).append(trial)
-    labels = {arm: cell_labels(trials, silent=(TUNED,)) for arm, trials in arms.items()}
+        ended.setdefault(arm_of(plan, trial.spec), []).append(trial)
+    labels = {arm: cell_labels(trials, silent=(TUNED,)) for arm, trials in ended.items()}
+    arms = {arm: scored for arm, trials in ended.items() if (scored := [trial for trial in trials if trial.scores])}
     for arm in ("converged", "fixed delimiter", "fixed budget", "literal"):
         if arm in arms:
             yield from _of_arm(evidence, arm, arms[arm], labels[arm])
+        if arm in ("converged", "fixed delimiter") and arm in ended:
+            yield _named(solved_share(ended[arm], labels[arm]), arm)
     if "converged" in arms:
         yield from _inside(plan, evidence, arms, labels)
     if "fixed budget" in arms and "clean training" in arms:
@@ -65,10 +69,8 @@ def copy_figures(plan: Plan, evidence: Evidence) -> Iterator[Figure]:
 
 
 def _of_arm(evidence: Evidence, arm: str, trials: Sequence[Record], labels: Labels) -> Iterator[Figure]:
-    """Accuracy, accuracy by length, and how training went."""
+    """Accuracy, accuracy by length, and the losses."""
     yield _named(scores_by_cell(evidence, trials, METRIC, labels), arm)
-    if arm in ("converged", "fixed delimiter"):
-        yield _named(solved_share(trials, labels), arm)
     if arm != "fixed delimiter":
         yield _named(scores_by_stratum(evidence, trials, METRIC, "length", labels), arm)
         yield _named(loss_curves(trials, labels), arm)
@@ -81,7 +83,11 @@ def _inside(
     """What the heads of converged networks do, and how fast the networks are."""
     trials, names = arms["converged"], labels["converged"]
     label_of = {canonical(trial.spec["model"]): names[trial.key] for trial in trials}
-    untrained = {trial.key: label_of[canonical(trial.spec["model"])] for trial in arms.get("untrained", [])}
+    untrained = {
+        trial.key: label
+        for trial in arms.get("untrained", [])
+        if (label := label_of.get(canonical(trial.spec["model"]))) is not None
+    }
     importance = evidence.probes("head_importance")
     if trained := _on(importance, names):
         yield head_importance(names, trained)
@@ -93,16 +99,18 @@ def _inside(
     if looked := _on(evidence.probes("answer_attention"), names):
         strata = [f"length={length}" for length in plan.lengths]
         yield attention_against_score(trials, looked, METRIC, names, strata)
-        yield attention_by_head(names, [record for record in looked if _is_example(plan, record)], "length")
+        yield attention_by_head(names, _examples(plan, looked), "length")
     timed = [record for record in evidence.probes("timing") if "timing" in record.provenance]
     if timed:
         yield speeds(trials, timed, names)
 
 
-def _is_example(plan: Plan, record: Record) -> bool:
-    """Whether a network is one of the few whose heads are all shown: one seed of the shallowest, learned positions."""
+def _examples(plan: Plan, looked: Sequence[Record]) -> list[Record]:
+    """The few networks whose heads are all shown: the first seed of the shallowest, with learned positions."""
     shallowest = {"model.depth": plan.depths[0], "model.width": plan.widths[0], "model.positions.kind": "learned"}
-    return matches(record.spec["trial"], shallowest | {"seed": 0})
+    found = [record for record in looked if matches(record.spec["trial"], shallowest)]
+    first = min((record.spec["trial"]["seed"] for record in found), default=0)
+    return [record for record in found if record.spec["trial"]["seed"] == first]
 
 
 def _noise(evidence: Evidence, arms: Mapping[str, Sequence[Record]], labels: Labels) -> Iterator[Figure]:
@@ -137,7 +145,7 @@ def _costs(rows: list[dict[str, Any]], labels: Labels, keys: Iterable[str]) -> F
     chart = alt.layer(dots, means).properties(width=WIDTH, height=max(120, 40 * len(cells)))
     caption = (
         "Three things one may mean by what noise costs. Noised inputs: the same network on clean strings and on "
-        "strings that are all noised, in points and relative to its clean score; a copier loses 10 points. "
+        "strings that are all noised, in points and relative to its clean score; a copier loses what was flipped. "
         "Noisy training: networks trained on clean strings and on noised ones, both asked clean ones. Dots are seeds."
     )
     return figure("noise", "What noise costs, by three definitions", caption, chart, keys)
@@ -154,7 +162,7 @@ def _harder(evidence: Evidence, labels: Labels) -> Figure:
             rows.append({"cell": labels[trial], "rate": at(task, "noise.rate"), "score": value})
             used.append(record.key)
     chart = alt.Chart(frame(rows)).mark_line(strokeWidth=2, point={"size": 30}).encode(
-        x=alt.X("rate:Q", title="share of symbols flipped", axis=alt.Axis(format="%")),
+        x=alt.X("rate:Q", title="rate of flipping", axis=alt.Axis(format="%")),
         y=alt.Y("mean(score):Q", title="token accuracy where nothing was flipped", scale=alt.Scale(domain=UNIT)),
         color=alt.Color("cell:N", title=None, sort=list(dict.fromkeys(labels.values()))),
     ).properties(width=WIDTH, height=HEIGHT)  # fmt: skip

@@ -50,6 +50,7 @@ class Plan:
     budget: int
     level: float
     every: int
+    closely: int
     test_on: int
     rates: tuple[float, ...]
     tuning_steps: int
@@ -58,6 +59,7 @@ class Plan:
     literal_strings: int
     epochs: int
     probe_examples: int
+    timed_widths: tuple[int, ...]
 
     @property
     def sizes(self) -> list[Size]:
@@ -97,6 +99,21 @@ class Plan:
         return self._recipe(self.budget, Stop())
 
     @property
+    def watched(self) -> Recipe:
+        """The fixed budget, validated so often that the curve shows how the loss jumps and not only how it falls."""
+        return self.fixed_budget.with_(evaluation=self.fixed_budget.evaluation.with_(every=self.closely))
+
+    @property
+    def untrained(self) -> Recipe:
+        """No step at all."""
+        return Recipe(steps=0, batch=self.batch, evaluation=self.converged.evaluation)
+
+    @property
+    def timed_sizes(self) -> list[Size]:
+        """Sizes over a wide range of cost, for timings alone."""
+        return combinations({"depth": self.depths, "width": self.timed_widths, "heads": (4,)})
+
+    @property
     def literal(self) -> Recipe:
         """The defaults of the report's script for its number of epochs over the finite set."""
         kept = round(0.9 * self.literal_strings * len(self.lengths))
@@ -117,20 +134,21 @@ class Plan:
 PLANS: dict[Scale, Plan] = {
     "smoke": Plan(
         lengths=(4, 8, 12), short=(4,), long=(12,), depths=(1, 2), widths=(64,), heads=(1, 4), many_heads=8, seeds=3,
-        batch=64, steps=1000, budget=150, level=0.98, every=25, test_on=1000,
+        batch=64, steps=1000, budget=150, level=0.98, every=25, closely=5, test_on=1000,
         rates=(3e-3,), tuning_steps=100, tuning_seeds=1, strings=None,
-        literal_strings=500, epochs=3, probe_examples=300,
+        literal_strings=500, epochs=3, probe_examples=300, timed_widths=(32, 64, 128),
     ),
     "quick": Plan(
         lengths=(10, 20, 30, 40, 50), short=(10, 20), long=(40, 50), depths=(1, 2, 4), widths=(64,), heads=(1, 4, 8),
-        many_heads=16, seeds=5, batch=32, steps=3000, budget=500, level=0.985, every=50, test_on=1000,
+        many_heads=16, seeds=5, batch=32, steps=3000, budget=500, level=0.985, every=50, closely=5, test_on=1000,
         rates=(1e-3, 3e-3, 1e-2), tuning_steps=400, tuning_seeds=2, strings=None,
-        literal_strings=5000, epochs=3, probe_examples=1000,
+        literal_strings=5000, epochs=3, probe_examples=1000, timed_widths=(32, 64, 128),
     ),
     "paper": Plan(
         lengths=tuple(range(10, 101, 10)), short=(10, 20), long=(80, 90, 100), depths=(2, 4, 8),
         widths=(128, 256, 512), heads=(4, 8), many_heads=16, seeds=5, batch=64, steps=7800, budget=1500, level=0.985,
-        every=100, test_on=10_000, rates=(3e-4, 1e-3, 3e-3), tuning_steps=1200, tuning_seeds=3, strings=5000,
-        literal_strings=5000, epochs=3, probe_examples=10_000,
+        every=100, closely=10, test_on=10_000, rates=(3e-4, 1e-3, 3e-3), tuning_steps=1200, tuning_seeds=3,
+        strings=5000,
+        literal_strings=5000, epochs=3, probe_examples=10_000, timed_widths=(128, 256, 512),
     ),
 }  # fmt: skip

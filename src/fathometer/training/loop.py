@@ -50,12 +50,18 @@ def run(
     """
     source, before = trial.source(), {}
     if source is not None:
-        network = trained(source) if trained else run(source, device).network
+        network = trained(source) if trained else _trained(source, device)
         if network is None:
             raise ValueError("The trial that this one starts from diverged, so there are no weights to start from.")
         before = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
     with steady():
         return _Run(trial, started_network(trial, before, device), device, checkpoint, on_step).to_the_end()
+
+
+def _trained(trial: Trial, device: str) -> nn.Module | None:
+    """The network of a trial, None when it diverged."""
+    ended = run(trial, device)
+    return ended.network if ended.status == "done" else None
 
 
 def fresh_network(trial: Trial, device: str = "cpu") -> nn.Module:

@@ -1,14 +1,14 @@
 """Contrast: a weighted sum of readings, seed by seed, is as large as claimed. Differences, and differences of them."""
 
 from math import exp, sqrt
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from scipy import stats
 
 from fathometer.core.claim import Claim, Decision, Verdict
 from fathometer.core.evidence import Evidence
-from fathometer.core.metrics import METRICS
+from fathometer.core.metrics import METRICS, counted, is_counted
 from fathometer.core.spec import Spec
 from fathometer.statistics.intervals import Interval, t_interval
 from fathometer.statistics.readings import Effect, Reading, on_scale, widened
@@ -43,6 +43,13 @@ class Contrast(Claim):
     expects: Literal["more", "none"] = "more"
     told: str = Field(description="the words before the amount in the verdict's sentence")
 
+    @model_validator(mode="after")
+    def _odds_are_of_rates(self) -> Self:
+        for term in self.terms:
+            if self.scale == "odds":
+                counted(term.reading.metric)
+        return self
+
     def judge(self, evidence: Evidence) -> Verdict:
         seeds = self._by_seed(evidence)
         keys = tuple(dict.fromkeys(key for seed in seeds for key in seed.keys))
@@ -60,8 +67,14 @@ class Contrast(Claim):
         n = len(set.intersection(*(term.reading.seeds(planned) for term in self.terms)))
         if n < 2:
             return f"nothing: {n} seeds, and an interval needs two"
-        quantiles = stats.t.ppf(0.975, n - 1) + stats.t.ppf(0.8, n - 1)
-        return f"{n} seeds: four times in five it finds an effect of {quantiles / sqrt(n):.1f} deviations between seeds"
+        needed = float(stats.t.ppf(0.975, n - 1) + stats.t.ppf(0.8, n - 1)) / sqrt(n)
+        if self.expects == "none":
+            spread = self.matters / needed
+            return f"{n} seeds: where there is no gain it shows so four times in five, if seeds deviate by {spread:.2g}"
+        return (
+            f"{n} seeds: four times in five it finds an effect of {needed:.1f} deviations between seeds, if that is "
+            f"more than matters ({self._amount(self.matters)})"
+        )
 
     @property
     def _method(self) -> str:
@@ -69,14 +82,14 @@ class Contrast(Claim):
 
     def _by_seed(self, evidence: Evidence) -> list["_Seed"]:
         try:
-            read = [(term.weight, term.reading.by_seed(evidence)) for term in self.terms]
+            read = [(t.weight, is_counted(t.reading.metric), t.reading.by_seed(evidence)) for t in self.terms]
         except ValueError as error:
             raise ValueError(f"Claim {self.identifier}: {error}") from None
-        common = set.intersection(*(set(values) for _, values in read))
+        common = set.intersection(*(set(values) for _, _, values in read))
         return [
             _Seed(
-                tuple(values[seed].key for _, values in read),
-                [(weight, on_scale(values[seed], self.scale)) for weight, values in read],
+                tuple(values[seed].key for _, _, values in read),
+                [(weight, on_scale(values[seed], self.scale, counts)) for weight, counts, values in read],
             )
             for seed in sorted(common)
         ]
@@ -90,9 +103,11 @@ class Contrast(Claim):
         return Interval(interval.estimate, interval.estimate - half, interval.estimate + half)
 
     def _decide(self, interval: Interval) -> Decision:
+        if interval.low == interval.high:
+            return "inconclusive"  # seeds that agree exactly say nothing of how sure that is
         if interval.low > 0 and interval.estimate >= self.matters:
             return "supported" if self.expects == "more" else "refuted"
-        if interval.high < self.matters or (interval.high < 0 and self.matters == 0):
+        if interval.high < self.matters:
             return "refuted" if self.expects == "more" else "supported"
         return "inconclusive"
 
@@ -116,17 +131,19 @@ class Contrast(Claim):
 
     def _number(self, value: float) -> str:
         if self.scale != "difference":
-            return f"{exp(min(value, 50)):.2g}"
+            return f"{exp(min(value, 50)):.3g}"
         return f"{100 * value:+.1f}" if self._shares else f"{value:+.2g}"
 
     @property
     def _shares(self) -> bool:
         """Whether what is read lies between 0 and 1, so that differences are told in points."""
         name = self.terms[0].reading.metric
-        return name.startswith("redundancy") or (name in METRICS and METRICS[name].share)
+        return name in METRICS and METRICS[name].share
 
     def _would_decide(self, interval: Interval, n: int) -> str:
         """Seeds at which an interval of this centre and spread would clear the boundary that it now crosses."""
+        if interval.low == interval.high:
+            return "seeds that do not agree exactly, or a score that counts answers"
         spread = (interval.high - interval.estimate) * sqrt(n) / float(stats.t.ppf(0.975, n - 1))
         to_clear = interval.estimate if interval.estimate >= self.matters else self.matters - interval.estimate
         for seeds in range(n + 1, 1000):

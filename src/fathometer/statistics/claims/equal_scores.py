@@ -40,7 +40,7 @@ class EqualScores(Claim):
             f"Checked on {len(gaps)} pairs of networks: their scores on the same examples differ by at most "
             f"{max(gaps):.2g}, and the claim allows {self.tolerance:g}."
         )
-        keys = tuple(side.key for pair in pairs for side in pair if side is not None)
+        keys = tuple(side.key for one, other in pairs if other is not None for side in (one, other))
         return self.verdict(decision, sentence, METHOD, len(gaps), (max(gaps), None, None), "", keys)
 
 

@@ -1,6 +1,6 @@
 """Power law: over several configurations, one quantity grows as another to a given power."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,11 +12,11 @@ from fathometer.core.claim import Claim, Decision, Verdict
 from fathometer.core.evidence import Evidence, at
 from fathometer.core.record import Record
 
-METHOD = "least squares of logarithms over configurations, 95% t interval of the slope"
+METHOD = "least squares of logarithms over sizes, 95% t interval of the slope"
 
 
 class PowerLaw(Claim):
-    """``y`` grows as ``x`` to the power ``exponent``, within ``tolerance``, over what ``probe`` found by configuration.
+    """``y`` grows as ``x`` to the power ``exponent``, within ``tolerance``, over the sizes that ``probe`` measured.
 
     ``x`` and ``y`` are paths into the probe's records, such as ``provenance.timing.eval_runtime``. Supported when the
     95% interval of the slope of log y on log x lies within ``tolerance`` of ``exponent``, refuted when it lies outside.
@@ -28,19 +28,20 @@ class PowerLaw(Claim):
     y: str
     exponent: float = 1.0
     tolerance: float = Field(default=0.15, gt=0)
-    least: int = Field(default=4, ge=3, description="fewest configurations that say anything")
+    least: int = Field(default=4, ge=3, description="fewest different sizes that say anything")
 
     def judge(self, evidence: Evidence) -> Verdict:
-        points = [(record.key, *self._point(record)) for record in evidence.probes(self.probe, self.where)]
-        points = [point for point in points if point[1] is not None and point[2] is not None]
-        xs = np.log(np.array([x for _, x, _ in points], dtype=float))
-        if len(points) < self.least or np.ptp(xs) == 0:
-            would = f"{self.least} configurations of different size"
-            sentence = f"{len(points)} configurations have been measured."
-            return self.verdict("inconclusive", sentence, METHOD, len(points), would_decide=would)
-        ys = np.log(np.array([y for _, _, y in points], dtype=float))
+        records = evidence.probes(self.probe, self.where)
+        sizes = self._sizes(records)
+        keys = tuple(record.key for record in records)
+        if len(sizes) < self.least:
+            would = f"{self.least} different sizes"
+            sentence = f"{len(sizes)} different sizes have been measured."
+            return self.verdict("inconclusive", sentence, METHOD, len(sizes), would_decide=would, records=keys)
+        xs = np.log(np.array(list(sizes)))
+        ys = np.array([np.mean(np.log(values)) for values in sizes.values()])
         fit: Any = stats.linregress(xs, ys)
-        half = float(stats.t.ppf(0.975, len(points) - 2) * fit.stderr)
+        half = float(stats.t.ppf(0.975, len(sizes) - 2) * fit.stderr)
         slope, low, high = float(fit.slope), float(fit.slope) - half, float(fit.slope) + half
         decision: Decision = "inconclusive"
         if self.exponent - self.tolerance <= low and high <= self.exponent + self.tolerance:
@@ -48,16 +49,21 @@ class PowerLaw(Claim):
         elif high < self.exponent - self.tolerance or low > self.exponent + self.tolerance:
             decision = "refuted"
         sentence = (
-            f"Over a range of {np.exp(np.ptp(xs)):.0f} in size the power is {slope:.2f} (95% from {low:.2f} to "
-            f"{high:.2f}, r = {fit.rvalue:.2f}); the claim needs {self.exponent:g}, give or take {self.tolerance:g}."
+            f"Over {len(sizes)} sizes and a range of {np.exp(np.ptp(xs)):.0f} the power is {slope:.2f} (95% from "
+            f"{low:.2f} to {high:.2f}, r = {fit.rvalue:.2f}); the claim needs {self.exponent:g}, give or take {self.tolerance:g}."
         )
         would = "more configurations, or a wider range of sizes" if decision == "inconclusive" else ""
-        keys = tuple(key for key, _, _ in points)
-        return self.verdict(decision, sentence, METHOD, len(points), (slope, low, high), would, keys)
+        return self.verdict(decision, sentence, METHOD, len(sizes), (slope, low, high), would, keys)
 
     def prospect(self, planned: Evidence) -> str:
-        return f"{len(planned.probes(self.probe, self.where))} configurations"
+        return f"{len(planned.probes(self.probe, self.where))} measurements; it needs {self.least} different sizes"
 
-    def _point(self, record: Record) -> tuple[Any, Any]:
-        form: Mapping[str, Any] = asdict(record)
-        return at(form, self.x), at(form, self.y)
+    def _sizes(self, records: Sequence[Record]) -> dict[float, list[float]]:
+        """The measurements at each size: several at one size are one point."""
+        sizes: dict[float, list[float]] = {}
+        for record in records:
+            form: Mapping[str, Any] = asdict(record)
+            x, y = at(form, self.x), at(form, self.y)
+            if x is not None and y is not None:
+                sizes.setdefault(float(x), []).append(float(y))
+        return sizes
