@@ -1,4 +1,4 @@
-"""The benchmark: all contenders learn the same thing from the same data, and the README shows what was measured."""
+"""The benchmark: all contenders learn to copy from the same data, and the README shows what was measured."""
 
 import json
 from pathlib import Path

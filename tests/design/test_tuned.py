@@ -72,6 +72,14 @@ def test_a_median_is_not_moved_by_one_seed_that_diverges() -> None:
     assert last.rate == 1e-3
 
 
+def test_a_rung_that_failed_is_done_again_before_anything_is_chosen() -> None:
+    first = next(searched(bowl(3e-3)))
+    records = [ended(rung, bowl(3e-3)) for rung in first.wanted]
+    failed = Record(records[0].key, "trial", 0, "failed", records[0].spec, {"scores": []})
+    found = tune(TRIAL, RATES, (100, 101, 102), 300, Evidence([failed, *records[1:]]))
+    assert (found.rate, found.wanted) == (None, first.wanted)
+
+
 def test_a_tie_goes_to_the_smaller_rate() -> None:
     *_, last = searched(lambda rate, seed: 1.0 if rate in (3e-3, 1e-2) else 2.0)
     assert last.rate == 3e-3

@@ -42,6 +42,13 @@ def test_fresh_data_leave_no_gap() -> None:
     assert abs(found["in_distribution", "loss_gap"]) < 0.1 * found["in_distribution", "loss"]
 
 
+def test_both_sides_hold_all_lengths_alike() -> None:
+    task = Copying(lengths=(2, 12), noise=Noise(reading="R0"))
+    trial = Trial(task=task, model=Transformer(depth=1, width=8, heads=1), recipe=RECIPE.with_(steps=8))
+    rows = Generalisation(examples=16).measure(Subject(run(trial).network, trial, "cpu")).outcome["scores"]
+    assert [row["n"] for row in rows] == [8 * 16 * 7, 16 * 7, 16 * 7]
+
+
 def test_a_network_that_was_not_trained_has_learnt_nothing_by_heart() -> None:
     trial = Trial(task=FEW, model=Transformer(depth=1, width=32, heads=2), recipe=Recipe(steps=0))
     with pytest.raises(ValueError, match="trained on nothing"):

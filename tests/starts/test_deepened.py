@@ -99,7 +99,12 @@ def test_a_source_that_diverged_is_a_failure_that_says_so(tmp_path: Path) -> Non
     records = run_study(Wild(), to=tmp_path / "r", workers=0).evidence()
     assert {record.status for record in records if record.kind == "trial"} == {"diverged", "failed"}
     failed = next(record for record in records if record.status == "failed")
-    assert "the trial that this one starts from diverged" in failed.outcome["reason"].lower()
+    assert "trial that this one starts from diverged" in failed.outcome["reason"]
+
+
+def test_without_a_folder_a_diverged_source_is_refused_too() -> None:
+    with pytest.raises(ValueError, match="trial that this one starts from diverged"):
+        run(Wild().wanted(Evidence())[0])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

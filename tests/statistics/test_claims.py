@@ -61,7 +61,7 @@ def test_a_clear_difference_is_supported_and_its_opposite_refuted() -> None:
 def test_a_difference_that_does_not_matter_is_refuted_and_named_so() -> None:
     real = paired(matters=1.0).judge(pairs([0.55] * 6, [0.5] * 6, n=10**6))
     assert real.decision == "refuted"
-    assert "real, but smaller than matters (a factor of 2.7)" in real.sentence
+    assert "real, but smaller than matters (a factor of 2.72)" in real.sentence
     assert real.would_decide == ""
     unsure = paired(matters=1.0).judge(pairs([0.5, 0.51, 0.5, 0.51], [0.5, 0.5, 0.51, 0.51]))
     assert unsure.decision == "refuted"

@@ -73,7 +73,7 @@ def test_shares_are_told_in_points_and_other_numbers_as_they_are() -> None:
     points = contrast(term(1, 2, LONG), term(-1, 1, LONG), scale="difference", matters=0.05).judge(evidence)
     assert "It changes by +30.0 points (95% from +2" in points.sentence
     ratio = contrast(term(1, 2, LONG), term(-1, 1, LONG), scale="ratio", matters=0.1).judge(evidence)
-    assert "It changes by a factor of 1.6" in ratio.sentence
+    assert "It changes by a factor of 1.6 (95% from" in ratio.sentence
 
 
 def test_seeds_that_lack_a_part_are_left_out() -> None:
@@ -97,12 +97,40 @@ def test_false_support_is_as_rare_as_the_interval_says() -> None:
 def test_a_prospect_is_the_effect_found_four_times_in_five() -> None:
     planned = both((0.9, 0.5), (0.9, 0.8))
     told = contrast(term(1, 2, LONG), term(-1, 1, LONG)).prospect(planned)
+    assert told.endswith("if that is more than matters (a factor of 1.65)")
     effect = float(told.split("effect of ")[1].split()[0])
     rng = np.random.default_rng(4)
     found = [stats.ttest_1samp(rng.normal(effect, 1, 5), 0) for _ in range(2000)]
     power = np.mean([test.pvalue < 0.05 and test.statistic > 0 for test in found])
     assert power == pytest.approx(0.8, abs=0.06)
     assert contrast(term(1, 3)).prospect(planned) == "nothing: 0 seeds, and an interval needs two"
+    none = contrast(term(1, 2, LONG), term(-1, 1, LONG), expects="none").prospect(planned)
+    spread = float(none.split("deviate by ")[1])
+    shown = [stats.t.interval(0.95, 4, x.mean(), stats.sem(x))[1] < 0.5 for x in rng.normal(0, spread, (2000, 5))]
+    assert np.mean(shown) > 0.75
+
+
+def test_seeds_that_agree_exactly_decide_nothing_unless_answers_are_counted() -> None:
+    same = [trial(depth, seed, {"all": 1.0}) for depth in (1, 2) for seed in range(3)]
+    counted = contrast(term(1, 2), term(-1, 1), scale="difference", matters=0.05).judge(Evidence(same))
+    assert counted.decision == "refuted"
+    assert counted.high is not None
+    assert 0 < counted.high < 0.001
+    rows = [{"split": "s", "stratum": "all", "metric": "removable", "value": 0.5, "n": 8}]
+    equal = [Record(r.key, "trial", 0, "done", r.spec, {"scores": rows}) for r in same]
+    readings = [
+        {"weight": w, "reading": {"where": {"model.depth": d}, "metric": "removable"}} for w, d in ((1.0, 2), (-1.0, 1))
+    ]
+    verdict = contrast(*readings, scale="difference", matters=0.05).judge(Evidence(equal))
+    assert verdict.decision == "inconclusive"
+    assert verdict.would_decide == "seeds that do not agree exactly, or a score that counts answers"
+
+
+def test_odds_are_of_rates_alone() -> None:
+    reading = {"weight": 1.0, "reading": {"metric": "loss"}}
+    with pytest.raises(ValueError, match="'loss' does not count right answers"):
+        contrast(reading)
+    assert contrast(reading, scale="ratio")
 
 
 def solved(depth: int, steps: Sequence[int | None]) -> list[Record]:
@@ -163,7 +191,8 @@ def test_a_power_is_found_with_its_interval() -> None:
     found = power_law(exponent=0.5).judge(Evidence(root))
     assert found.decision == "supported"
     assert found.effect == pytest.approx(0.5, abs=0.02)
-    assert power_law().judge(Evidence(linear[:3])).would_decide == "4 configurations of different size"
+    few = power_law().judge(Evidence([timed(x, x, i) for i, x in enumerate((1, 2, 4) * 5)]))
+    assert (few.decision, few.n, few.would_decide) == ("inconclusive", 3, "4 different sizes")
 
 
 def constructed(seed: int, value: float) -> list[Record]:

@@ -48,6 +48,11 @@ def test_a_diverged_trial_has_answered_nothing_right() -> None:
     evidence = Evidence([trial(0, [], status="diverged"), trial(1, [row("all", 0.9)])])
     assert {seed: read.value for seed, read in Reading().by_seed(evidence).items()} == {0: 0.0, 1: 0.9}
     assert Reading(metric="loss").by_seed(evidence) == {}
+    settings = {"name": "scores", "split": "clean", "examples": 70}
+    measured = probe(0, settings, [])
+    evidence = Evidence([Record(measured.key, "probe", 0, "diverged", measured.spec, {"scores": []})])
+    assert Reading(probe={"name": "scores"}).by_seed(evidence)[0][1:] == (0.0, 70)
+    assert Reading(probe={"name": "scores"}, metric="loss_gap").by_seed(evidence) == {}
 
 
 def test_two_trials_of_one_seed_are_refused() -> None:
@@ -76,16 +81,31 @@ def test_fluctuation_is_the_deviation_about_a_trend(deviation: float) -> None:
     assert fluctuation({"train_loss": list(smooth)}) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.parametrize(("points", "most"), [(100, 0.005), (10, 0.2)])
+def test_a_bend_seen_at_a_hundred_points_is_next_to_no_fluctuation(points: int, most: float) -> None:
+    place = np.linspace(0, 1, points)
+    sigmoid = np.exp(0.8 - 2.5 / (1 + np.exp(-(place - 0.4) / 0.08)))
+    assert fluctuation({"train_loss": list(sigmoid)}) < most  # type: ignore[operator]
+
+
 def test_a_curve_too_short_to_fluctuate_says_nothing() -> None:
     assert fluctuation({"train_loss": [None, 1.0, 0.9, 0.8, 0.7]}) is None
     assert fluctuation({}) is None
 
 
 def test_scales() -> None:
-    odds = on_scale(Value("k", 0.75, 100), "odds")
+    odds = on_scale(Value("k", 0.75, 100), "odds", counts=True)
     assert odds.value == pytest.approx(np.log(75.5 / 25.5))
     assert odds.variance == pytest.approx(1 / (100 * (75.5 / 101) * (25.5 / 101)))
-    assert on_scale(Value("k", 0.5, 0), "ratio").value == pytest.approx(np.log(0.5))
-    assert on_scale(Value("k", -0.2, 0), "difference") == (-0.2, 0.0)
+    assert on_scale(Value("k", 0.5, 0), "ratio", counts=False) == (pytest.approx(np.log(0.5)), 0.0)
+    assert on_scale(Value("k", -0.2, 0), "difference", counts=False) == (-0.2, 0.0)
     with pytest.raises(ValueError, match="numbers above 0"):
-        on_scale(Value("k", 0.0, 0), "ratio")
+        on_scale(Value("k", 0.0, 0), "ratio", counts=False)
+
+
+@pytest.mark.parametrize("scale", ["odds", "ratio", "difference"])
+def test_the_variance_is_that_of_counting(scale: str) -> None:
+    rng = np.random.default_rng(1)
+    shares = rng.binomial(400, 0.7, 20_000) / 400
+    values = [on_scale(Value("k", share, 400), scale, counts=True).value for share in shares]
+    assert on_scale(Value("k", 0.7, 400), scale, counts=True).variance == pytest.approx(np.var(values), rel=0.05)

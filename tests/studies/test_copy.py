@@ -25,7 +25,7 @@ Accuracy = Callable[[dict[str, Any], str], float]
 
 
 def arms(scale: Scale) -> Counter[str]:
-    foreseen = Copy(scale=scale).foreseen(Evidence())
+    foreseen = complete(Copy(scale=scale).foreseen(Evidence()))
     return Counter(Copy(scale=scale).arm(encode(work)) for work in foreseen if isinstance(work, Trial))
 
 
@@ -72,7 +72,9 @@ def test_seeds_shift_and_never_meet_those_that_choose_rates() -> None:
 
 def test_timings_wait_for_silence_and_are_one_a_size() -> None:
     timings = [w for w in Copy().wanted(Evidence()) if isinstance(w, Measurement) and w.probe.exclusive]
-    assert len(timings) == len(PLANS["smoke"].sizes)
+    trained = [timing for timing in timings if timing.trial.recipe.steps]
+    assert len(trained) == len(PLANS["smoke"].sizes)
+    assert len(timings) - len(trained) == len(PLANS["smoke"].timed_sizes)
 
 
 def _ended(work: Work, accuracy: Accuracy, best: float = 3e-3) -> Record:
@@ -87,16 +89,20 @@ def _ended(work: Work, accuracy: Accuracy, best: float = 3e-3) -> Record:
     rows = [_row("token_accuracy", stratum, accuracy(form, stratum)) for stratum in ("all", *lengths)]
     if isinstance(work, Trial):
         solved = 100 if accuracy(form, "all") > 0.98 else None
-        losses = [2.0, 1.9, 1.5, 1.4, 1.0, 0.9, 0.5 + abs(work.recipe.optimiser.learning_rate - best)]
+        jump = (0.4 + 0.01 * work.seed) / form["model"]["depth"]
+        last = 0.5 + abs(work.recipe.optimiser.learning_rate - best)
+        losses = [2.0, 1.9 + jump, 1.5, 1.4 + jump, 1.0, 0.9 + jump, last]
         curve = {"step": list(range(7)), "train_loss": losses, "validation_loss": losses}
         return Record(work.key, "trial", 0, "done", spec, {"scores": rows, "solved_at": solved, "curve": curve})
     if work.probe.name == "scores":
-        cost = 0.1 if spec["probe"]["split"] == "noised" else 0.0
+        noised = spec["probe"]["split"] == "noised"
+        cost = (0.25 if accuracy(form, "all") < 0.5 else 0.1) if noised else 0.0
         rows = [row | {"value": row["value"] - cost, "split": spec["probe"]["split"]} for row in rows]
     if work.probe.name == "head_removal":
-        rows = [_row("removable", stratum, 0.2 if stratum == lengths[-1] else 0.7) for stratum in lengths]
+        share = 0.01 * form["seed"]
+        rows = [_row("removable", stratum, 0.2 if int(stratum[7:]) > 20 else 0.7 + share) for stratum in lengths]
     if work.probe.name == "generalisation":
-        rows = [_row("loss_gap", "all", 0.2 if spec["trial"]["model"]["heads"] == 1 else 0.1)]
+        rows = [_row("loss_gap", "all", 0.2 + 0.001 * form["seed"] if form["model"]["heads"] == 1 else 0.1)]
     outcome = {"scores": rows, "trial": trial.key, "flops_per_step": trial.flops_a_step()}
     return Record(work.key, kind_of(work), 0, "done", spec, outcome, {"timing": {"eval_runtime": trial.flops_a_step()}})
 
@@ -106,56 +112,59 @@ def _row(metric: str, stratum: str, value: float) -> dict[str, Any]:
 
 
 def decided(accuracy: Accuracy) -> dict[str, str]:
-    records = [_ended(work, accuracy) for work in everything_wanted(Copy(), Evidence())]
-    return {verdict.claim: verdict.decision for verdict in judge(Copy().claims(), Evidence(records))}
+    """What every claim comes to at the scale ``quick``, whose learning rates are all the middle one."""
+    study = Copy(scale="quick")
+    middle = PLANS["quick"].rates[1]
+    rungs = [_ended(work, accuracy, middle) for work in complete(study.wanted(Evidence()))]
+    records = [_ended(work, accuracy, middle) for work in everything_wanted(study, Evidence(rungs))]
+    return {verdict.claim: verdict.decision for verdict in judge(study.claims(), Evidence(records))}
 
 
-def as_the_source_has_it(spec: dict[str, Any], stratum: str) -> float:
-    """Heads and depth help on long strings, small networks never solve mixed lengths, defaults train too little."""
-    if Copy().arm(spec) == "literal":
-        return 0.5
-    if stratum == "length=4":
-        return 0.97
-    if Copy().arm(spec) == "fixed delimiter":
-        return 0.9875
-    size = at(spec, "model.depth") * min(4, at(spec, "model.heads"))
-    hurt = 0.1 if at(spec, "model.heads") > 1 else 0.4
-    return 0.987 if Copy().arm(spec) in ("converged", "deepened") and size > 2 else 0.9 + 0.005 * min(size, 4) - hurt
+def as_claimed(spec: dict[str, Any], stratum: str) -> float:
+    """As every claim has it: heads and depth help on long strings and against noise, less and less with depth."""
+    arm, depth, heads = _place(spec)
+    noise = 0.0 if arm == "clean training" or heads > 1 or stratum != "all" else 0.15
+    if arm == "literal":
+        return 0.5 + 0.01 * depth
+    if arm in ("converged", "deepened", "fixed delimiter"):
+        rotary = at(spec, "model.positions.kind") == "rope"
+        solves = (heads == 8 and not rotary) or arm == "fixed delimiter"
+        return 0.986 if solves else 0.9
+    if stratum in ("length=10", "length=20"):
+        return {1: 0.80, 2: 0.92, 4: 0.93}[depth]
+    return {1: 0.45, 4: 0.6, 8: 0.85, 16: 0.85}[heads] + 0.01 * depth - noise
 
 
 def against_it(spec: dict[str, Any], stratum: str) -> float:
-    """One head is best, everywhere, and a fixed delimiter is a hindrance."""
-    if Copy().arm(spec) == "fixed delimiter":
-        return 0.3
-    return 0.987 if at(spec, "model.heads") == 1 else 0.6
+    """One head is best everywhere, depth pays late, and nothing but rotary positions solves anything."""
+    arm, depth, heads = _place(spec)
+    if arm in ("converged", "deepened", "fixed delimiter"):
+        return 0.986 if at(spec, "model.positions.kind") == "rope" else 0.6 + 0.1 * (arm == "deepened")
+    if arm == "literal":
+        return 0.9
+    return (0.9 if heads == 1 else 0.8 if heads == 16 else 0.4) + 0.05 * (depth == 4)
+
+
+def _place(spec: dict[str, Any]) -> tuple[str, int, int]:
+    return Copy(scale="quick").arm(spec), at(spec, "model.depth"), at(spec, "model.heads")
 
 
 def test_every_claim_can_be_supported_and_refuted() -> None:
-    found, against = decided(as_the_source_has_it), decided(against_it)
-    assert found["h2_heads_help_long_strings"] == "supported"
-    assert found["h2_heads_help_long_strings_more_than_short"] == "supported"
-    assert found["h2_heads_are_redundant_on_short_strings"] == "supported"
-    assert found["h3_size_matters_for_long_strings"] == "supported"
-    assert found["h5_heads_reach_a_plateau"] == "supported"
-    assert found["h7_evaluation_time_is_linear_in_size"] == "supported"
-    assert found["h8_larger_overfits_less"] == "supported"
-    assert found["h9_depth_contains"] == "supported"
-    assert found["heads_alone_suffice"] == "supported"
-    assert found["the_defaults_train_too_little"] == "supported"
-    assert found["nothing_beats_the_noise"] == "supported"
-    for claim in ("h4_noisy_inputs_hurt_less", "h6_deeper_is_steadier"):
-        assert found[claim] == "refuted", claim
-    refuted = {"h2_heads_help_long_strings", "h2_heads_help_long_strings_more_than_short", "heads_buy_more_than_depth"}
-    refuted |= {"h3_size_matters_for_long_strings", "the_defaults_train_too_little"}
-    assert {claim for claim, decision in against.items() if decision == "refuted"} >= refuted
-    leaking = decided(lambda spec, stratum: 1.0)
-    assert leaking["nothing_beats_the_noise"] == "refuted"
+    found, against = decided(as_claimed), decided(against_it)
+    everything = {claim.identifier for claim in Copy(scale="quick").claims()}
+    # what the fakes do not bend: deeper networks' curves are steadier, timings linear, and nothing exceeds the noise
+    unbent = {"h6_deeper_is_steadier", "h6_deeper_converges_sooner", "h7_evaluation_time_is_linear_in_size"}
+    unbent |= {"h8_larger_overfits_less", "h2_heads_are_redundant_on_short_strings", "nothing_beats_the_noise"}
+    assert {c for c, d in found.items() if d == "supported"} == everything - {"h6_deeper_converges_sooner"}
+    assert found["h6_deeper_converges_sooner"] == "inconclusive"
+    assert {c for c, decision in against.items() if decision == "refuted"} >= everything - unbent
+    assert decided(lambda spec, stratum: 1.0)["nothing_beats_the_noise"] == "refuted"
 
 
 TINY = replace(
     PLANS["smoke"], lengths=(2, 3, 4), short=(2,), long=(4,), depths=(1, 2), widths=(8,), heads=(1, 2), many_heads=4,
-    seeds=2, batch=8, steps=20, budget=8, every=4, test_on=60, rates=(1e-3, 1e-2), tuning_steps=6, literal_strings=20,
-    epochs=1, probe_examples=40,
+    seeds=2, batch=8, steps=20, budget=8, every=4, closely=1, test_on=60, rates=(1e-3, 1e-2), tuning_steps=6,
+    literal_strings=20, epochs=1, probe_examples=40,
 )  # fmt: skip
 
 
@@ -166,11 +175,9 @@ def test_it_runs_whole_and_draws_all_its_figures(tmp_path: Path, monkeypatch: py
     wanted = everything_wanted(Copy(), evidence)
     assert {record.key for record in evidence} == {work.key for work in wanted}
     assert {record.status for record in evidence} == {"done"}
-    foreseen = {work.key for work in complete(Copy().foreseen(Evidence()))}
-    assert len(foreseen) <= len(wanted)
-    assert {verdict.n > 0 for verdict in results.verdicts()} == {True} or all(
-        verdict.decision == "inconclusive" for verdict in results.verdicts() if not verdict.n
-    )
+    foreseen = {work.key for work in complete(Copy().foreseen(evidence))}
+    assert foreseen == {work.key for work in wanted}
+    assert all(verdict.records for verdict in results.verdicts())
     drawn = {
         "scores_converged", "scores_fixed_delimiter", "scores_fixed_budget", "scores_literal", "losses_converged",
         "scores_by_length_fixed_budget", "last_losses_literal", "steps_to_solve_converged", "learning_rates", "speed",

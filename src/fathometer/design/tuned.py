@@ -31,8 +31,8 @@ def tune(
     ``rates`` is a log grid, smallest first; each is tried at all ``seeds`` for ``steps`` steps that nothing stops
     early, and the median over seeds (of two, the mean) counts; a tie goes to the smaller rate. A winner at an end of
     the grid extends it by its own ratio, at most ``extensions`` times. A diverged trial counts as infinite. With one
-    rate there is nothing to choose and nothing is wanted. A rung is an ordinary trial, so what is chosen here was chosen
-    on ``steps`` steps: a configuration that wakes up late may be served badly by it.
+    rate there is nothing to choose and nothing is wanted. A rung is an ordinary trial, so what is chosen here was
+    chosen on ``steps`` steps: a configuration that wakes up late may be served badly by it.
     """
     if list(rates) != sorted(set(rates)) or not rates:
         raise ValueError(f"rates = {tuple(rates)}: give learning rates that grow, each once.")

@@ -242,8 +242,8 @@ class _Claims:
             ),
             named(
                 "claim", "paired_difference", identifier="own_recipe_beats_the_defaults",
-                statement=f"A network of {self._told(self.plan.largest)} copies better when trained until solved or out of "
-                "steps than when trained by the source's own defaults.",
+                statement=f"A network of {self._told(self.plan.largest)} copies better trained until solved or out of "
+                "steps than trained by the source's own defaults.",
                 better=self._converged(self.plan.largest), worse=self._literal(self.plan.largest), matters=ODDS,
             ),
         ]  # fmt: skip

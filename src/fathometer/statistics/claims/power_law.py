@@ -50,7 +50,8 @@ class PowerLaw(Claim):
             decision = "refuted"
         sentence = (
             f"Over {len(sizes)} sizes and a range of {np.exp(np.ptp(xs)):.0f} the power is {slope:.2f} (95% from "
-            f"{low:.2f} to {high:.2f}, r = {fit.rvalue:.2f}); the claim needs {self.exponent:g}, give or take {self.tolerance:g}."
+            f"{low:.2f} to {high:.2f}, r = {fit.rvalue:.2f}); the claim needs {self.exponent:g}, give or take "
+            f"{self.tolerance:g}."
         )
         would = "more configurations, or a wider range of sizes" if decision == "inconclusive" else ""
         return self.verdict(decision, sentence, METHOD, len(sizes), (slope, low, high), would, keys)
