@@ -136,10 +136,12 @@ def as_claimed(spec: dict[str, Any], stratum: str) -> float:
 
 
 def against_it(spec: dict[str, Any], stratum: str) -> float:
-    """One head is best everywhere, depth pays late, and nothing but rotary positions solves anything."""
+    """One head is best everywhere, depth pays late, and a fixed delimiter is a hindrance."""
     arm, depth, heads = _place(spec)
     if arm in ("converged", "deepened", "fixed delimiter"):
-        return 0.986 if at(spec, "model.positions.kind") == "rope" else 0.6 + 0.1 * (arm == "deepened")
+        rotary = at(spec, "model.positions.kind") == "rope"
+        solves = rotary or (arm == "converged" and heads == 1)
+        return 0.986 if solves else 0.6 + 0.1 * (arm == "deepened")
     if arm == "literal":
         return 0.9
     return (0.9 if heads == 1 else 0.8 if heads == 16 else 0.4) + 0.05 * (depth == 4)
