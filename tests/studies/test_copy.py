@@ -128,7 +128,7 @@ def as_claimed(spec: dict[str, Any], stratum: str) -> float:
         return 0.5 + 0.01 * depth
     if arm in ("converged", "deepened", "fixed delimiter"):
         rotary = at(spec, "model.positions.kind") == "rope"
-        solves = (heads == 8 and not rotary) or arm == "fixed delimiter"
+        solves = (heads == 8 and not rotary) or (arm == "fixed delimiter" and heads < 16)
         return 0.986 if solves else 0.9
     if stratum in ("length=10", "length=20"):
         return {1: 0.80, 2: 0.92, 4: 0.93}[depth]
@@ -140,7 +140,7 @@ def against_it(spec: dict[str, Any], stratum: str) -> float:
     arm, depth, heads = _place(spec)
     if arm in ("converged", "deepened", "fixed delimiter"):
         rotary = at(spec, "model.positions.kind") == "rope"
-        solves = rotary or (arm == "converged" and heads == 1)
+        solves = rotary or (arm == "converged" and heads == 1) or (arm == "fixed delimiter" and heads == 16)
         return 0.986 if solves else 0.6 + 0.1 * (arm == "deepened")
     if arm == "literal":
         return 0.9

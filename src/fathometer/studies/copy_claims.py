@@ -205,6 +205,7 @@ class _Claims:
         one = self.plan.size(self.shallow, self.many)
         few = self.plan.size(self.shallow, self.few)
         deep_few = self.plan.size(self.deep, self.few)
+        alone = {**self.plan.beyond, "heads": self.few}
         least = "at least half" if self._rate == 1 / 2 else "at least a third"
         with_one, with_few = self._told(one), self._told(few)
         still = self._converged(few) | {"task.layout": "fixed_split"}
@@ -239,6 +240,13 @@ class _Claims:
                 statement=f"A network of {with_few} solves it in fewer steps where the delimiter always stands at the "
                 "same place.",
                 sooner=still, later=self._converged(few),
+            ),
+            named(
+                "claim", "sooner", identifier="many_heads_are_a_burden_where_one_suffices",
+                statement=f"Where the delimiter always stands at the same place, {self._told(alone)} solves it in fewer "
+                f"steps than {self._told(self.plan.beyond)}.",
+                sooner=self._converged(alone) | {"task.layout": "fixed_split"},
+                later=self._converged(self.plan.beyond) | {"task.layout": "fixed_split"},
             ),
             named(
                 "claim", "paired_difference", identifier="own_recipe_beats_the_defaults",
