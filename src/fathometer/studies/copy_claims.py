@@ -243,8 +243,8 @@ class _Claims:
             ),
             named(
                 "claim", "sooner", identifier="many_heads_are_a_burden_where_one_suffices",
-                statement=f"Where the delimiter always stands at the same place, {self._told(alone)} solves it in fewer "
-                f"steps than {self._told(self.plan.beyond)}.",
+                statement=f"Where the delimiter always stands at the same place, {self._told(alone)} solves it in "
+                f"fewer steps than {self._told(self.plan.beyond)}.",
                 sooner=self._converged(alone) | {"task.layout": "fixed_split"},
                 later=self._converged(self.plan.beyond) | {"task.layout": "fixed_split"},
             ),
