@@ -40,7 +40,7 @@ def test_every_arm_has_its_sizes_and_seeds(scale: Scale) -> None:
     assert found["watched"] == 2 * plan.seeds
     assert found["untrained"] == len({tuple(size.items()) for size in (*plan.sizes, *plan.timed_sizes)})
     tuned = len(plan.rates) > 1
-    assert found["tuning"] == tuned * (sizes + 1) * len(plan.rates) * plan.tuning_seeds
+    assert found["tuning"] == tuned * (2 * sizes + 1) * len(plan.rates) * plan.tuning_seeds
 
 
 def test_the_paper_s_grid_is_the_source_s() -> None:

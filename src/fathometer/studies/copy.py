@@ -21,7 +21,10 @@ from fathometer.studies.copy_plan import LITERAL_MODEL, PLANS, TUNING_SEEDS_FROM
 
 Work = list[Trial | Measurement]
 Rates = tuple[float, ...]
-"""The learning rate of each configuration, in the order of `_Arms.models`."""
+"""The learning rate of each configuration, in the order of `_Arms.tuned`."""
+
+ByModel = dict[tuple[str, str], float]
+"""The same by the keys of task and model."""
 
 
 class Copy(Study):
@@ -85,43 +88,46 @@ class _Arms:
         self.literal = self.mixed.with_(loss="everything", strings=plan.literal_strings)
         self.models: list[Model] = [_transformer(size) for size in plan.sizes]
         self.models.append(_transformer(plan.size(plan.depths[0], plan.heads[-1]), positions={"kind": "rope"}))
+        self.tuned = [(self.mixed, model) for model in self.models]
+        self.tuned += [(self.still, model) for model in self.models[:-1]]
         self._worked: dict[Rates, Work] = {}
 
     def tune(self, evidence: Evidence) -> list[Tuning]:
-        """The search for the learning rate of each configuration."""
+        """The search for the learning rate of each configuration; a fixed delimiter takes half the steps."""
         plan = self.plan
+        steps = {self.mixed: plan.tuning_steps, self.still: plan.tuning_steps // 2}
         return [
-            tune(trial, plan.rates, self.tuning_seeds, plan.tuning_steps, evidence)
-            for trial in (_trial(self.mixed, model, plan.converged, 0) for model in self.models)
+            tune(_trial(task, model, plan.converged, 0), plan.rates, self.tuning_seeds, steps[task], evidence)
+            for task, model in self.tuned
         ]
 
     def work(self, rates: Rates) -> Work:
         """All that is wanted once the learning rates are known; whole rounds of seeds end one after another."""
         if rates not in self._worked:
-            by_model = dict(zip((model.key for model in self.models), rates, strict=True))
+            by_model = {(task.key, model.key): rate for (task, model), rate in zip(self.tuned, rates, strict=True)}
             self._worked[rates] = [work for seed in self.seeds for work in self._round(seed, by_model)]
         return self._worked[rates]
 
-    def _round(self, seed: int, rates: dict[str, float]) -> Iterator[Trial | Measurement]:
+    def _round(self, seed: int, rates: ByModel) -> Iterator[Trial | Measurement]:
         plan, first = self.plan, seed == self.seeds[0]
         for model in self.models:
-            rate = rates[model.key]
+            rate = rates[self.mixed.key, model.key]
             learned = model is not self.models[-1]
             trial = at_rate(_trial(self.mixed, model, plan.converged, seed), rate)
             yield from _measured(trial, self._inside(timed=first and learned))
             if not learned:
                 continue
-            yield at_rate(_trial(self.still, model, plan.converged, seed), rate)
+            yield at_rate(_trial(self.still, model, plan.converged, seed), rates[self.still.key, model.key])
             trial = at_rate(_trial(self.mixed, model, plan.fixed_budget, seed), rate)
             yield from _measured(trial, self._noise(self.mixed))
             if first:
                 yield from _measured(_trial(self.mixed, model, plan.untrained, seed), self._inside()[:1])
         for depth in (plan.depths[0], plan.depths[-1]):
             model = _transformer(plan.size(depth, plan.heads[-1]))
-            yield at_rate(_trial(self.mixed, model, plan.watched, seed), rates[model.key])
+            yield at_rate(_trial(self.mixed, model, plan.watched, seed), rates[self.mixed.key, model.key])
         for size in (plan.smallest, plan.largest):
             model = _transformer(size)
-            trial = at_rate(_trial(self.clean, model, plan.fixed_budget, seed), rates[model.key])
+            trial = at_rate(_trial(self.clean, model, plan.fixed_budget, seed), rates[self.mixed.key, model.key])
             yield from _measured(trial, self._noise(self.mixed, of_other_task=True))
             model = _transformer(size, **LITERAL_MODEL)
             yield from _measured(
@@ -134,11 +140,12 @@ class _Arms:
                 _trial(self.mixed, _transformer(size), plan.untrained, seed), [named("probe", "timing")]
             )
 
-    def _deepened(self, seed: int, rates: dict[str, float]) -> Iterator[Trial]:
+    def _deepened(self, seed: int, rates: ByModel) -> Iterator[Trial]:
         """The shallowest networks with idle layers on top: what they score must not change."""
         plan = self.plan
         shallow = _transformer(plan.size(plan.depths[0], plan.heads[-1]))
-        trained = at_rate(_trial(self.mixed, shallow, plan.converged, seed), rates[shallow.key])
+        rate = rates[self.mixed.key, shallow.key]
+        trained = at_rate(_trial(self.mixed, shallow, plan.converged, seed), rate)
         as_it_is = trained.recipe.with_(steps=0, schedule=Schedule(), stop=Stop())
         for depth in plan.depths[1:]:
             start = named("start", "deepened", trial=trained)
