@@ -95,9 +95,9 @@ class _Arms:
     def tune(self, evidence: Evidence) -> list[Tuning]:
         """The search for the learning rate of each configuration; a fixed delimiter takes half the steps."""
         plan = self.plan
-        steps = {self.mixed: plan.tuning_steps, self.still: plan.tuning_steps // 2}
+        steps = {self.mixed.key: plan.tuning_steps, self.still.key: plan.tuning_steps // 2}
         return [
-            tune(_trial(task, model, plan.converged, 0), plan.rates, self.tuning_seeds, steps[task], evidence)
+            tune(_trial(task, model, plan.converged, 0), plan.rates, self.tuning_seeds, steps[task.key], evidence)
             for task, model in self.tuned
         ]
 
