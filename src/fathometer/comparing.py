@@ -20,6 +20,9 @@ from fathometer.storage.folder import Folder
 
 ALPHA = 0.05
 
+ROUNDING = 1e-9
+"""Scores that differ by less are alike."""
+
 
 @dataclass(frozen=True)
 class VerdictPair:
@@ -125,9 +128,9 @@ def _welch(before: Sequence[float], after: Sequence[float]) -> tuple[float | Non
     """The interval of the difference and its p; None where seeds are too few, or all alike, to give one."""
     if min(len(before), len(after)) < 2:
         return None, None, None
-    if np.ptp(before) + np.ptp(after) == 0:  # nothing varies: either all alike, or apart beyond doubt
+    if np.ptp(before) + np.ptp(after) < ROUNDING:  # nothing varies: either all alike, or apart beyond doubt
         gap = float(after[0] - before[0])
-        return (gap, gap, 0.0) if gap else (None, None, None)
+        return (gap, gap, 0.0) if abs(gap) > ROUNDING else (None, None, None)
     test: Any = stats.ttest_ind(after, before, equal_var=False)
     limits = test.confidence_interval(0.95)
     return float(limits.low), float(limits.high), float(test.pvalue)

@@ -165,7 +165,7 @@ def test_every_claim_can_be_supported_and_refuted() -> None:
 
 TINY = replace(
     PLANS["smoke"], lengths=(2, 3, 4), short=(2,), long=(4,), depths=(1, 2), widths=(8,), heads=(1, 2), many_heads=4,
-    seeds=2, batch=8, steps=20, budget=8, every=4, closely=1, test_on=60, rates=(1e-3, 1e-2), tuning_steps=6,
+    seeds=2, batch=8, steps=20, budget=8, every=4, closely=1, test_on=60, rates=(1e-3, 1e-2), tuning_steps=12,
     literal_strings=20, epochs=1, probe_examples=40,
 )  # fmt: skip
 

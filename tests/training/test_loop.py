@@ -1,6 +1,6 @@
 """The loop: learns what can be learnt, the same way twice, stops by its own curve, and says when it diverged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -126,7 +126,7 @@ class Ones(Start):
 
     value: float = 1.0
 
-    def weights(self, model: Model, interface: Interface) -> dict[str, Array]:
+    def weights(self, model: Model, interface: Interface, trained: Mapping[str, Array]) -> dict[str, Array]:
         network = model.build(interface)
         return {name: np.full(tuple(p.shape), self.value, dtype=np.float32) for name, p in network.state_dict().items()}
 
