@@ -4,10 +4,13 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 from test_cli import fathom
 
 import fathometer as fm
+from fathometer.comparing import _welch
 from fathometer.core.record import Record
 from fathometer.laboratory import Results
 
@@ -102,12 +105,23 @@ def test_other_verdicts_and_scores_are_found(results: Results, tmp_path: Path) -
     assert changed["limits"][1].decision == "refuted"
     assert found.same == 2
     assert len(found.other) == 2
-    moved = [row for row in found.scores if row.after - row.before > 0.5]
+    moved = [row for row in found.scores if row.after > row.before]
     assert [row.cell for row in moved] == ["depth 2"]
     told = fathom("diff", str(results.folder.root), str(leaking.folder.root))
     assert told.returncode == 0, told.stderr
     assert "changed" in told.stdout
     assert "Trials in both: 2 the same bit for bit, 2 not" in told.stdout
+
+
+def test_the_interval_is_welch_s() -> None:
+    rng = np.random.default_rng(0)
+    for sizes in ((2, 5), (3, 3), (8, 4)):
+        before, after = (rng.normal(size=size) for size in sizes)
+        test = stats.ttest_ind(after, before, equal_var=False)
+        limits = test.confidence_interval(0.95)
+        np.testing.assert_allclose(_welch(before, after), (limits.low, limits.high, test.pvalue), rtol=1e-9)
+    assert _welch([1.0, 1.0], [0.0, 0.0]) == (-1.0, -1.0, 0.0)
+    assert _welch([1.0, 1.0], [1.0, 1.0]) == _welch([1.0], [0.0, 0.1]) == (None, None, None)
 
 
 def test_a_part_of_a_folder_is_told_as_missing(results: Results, tmp_path: Path) -> None:
