@@ -14,6 +14,7 @@ import argparse
 import json
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -65,16 +66,16 @@ class Race:
     accuracy: float
 
 
-class Contender:
+class Contender(ABC):
     """One way to train the model of a trial on its data; calls the clock after every step and returns the network."""
 
     name: str
     solved: bool | None = None
     """Whether it says that it has solved the task; None leaves that to the clock."""
 
+    @abstractmethod
     def train(self, trial: Trial, clock: Clock) -> nn.Module:
         """Trains until the clock ends it or the steps are done."""
-        raise NotImplementedError
 
 
 class Ours(Contender):
@@ -83,7 +84,10 @@ class Ours(Contender):
     name = "Fathometer"
 
     def train(self, trial: Trial, clock: Clock) -> nn.Module:
-        ended = run(trial, on_step=lambda step: clock(step, None))  # type: ignore[arg-type, return-value]
+        def watch(step: int) -> None:
+            clock(step, None)
+
+        ended = run(trial, on_step=watch)
         self.solved = ended.outcome["solved_at"] is not None
         return ended.network
 

@@ -108,13 +108,17 @@ def on_scale(read: Value, scale: str, counts: bool) -> Effect:
     """
     if scale == "ratio" and read.value <= 0:
         raise ValueError(f"A ratio needs numbers above 0, and {read.key} gave {read.value}.")
-    value = {"odds": lambda: log_odds(read.value, read.n), "ratio": lambda: log(read.value)}.get(scale)
+    value = read.value
+    if scale == "odds":
+        value = log_odds(read.value, read.n)
+    elif scale == "ratio":
+        value = log(read.value)
     if not counts:
-        return Effect(value() if value else read.value, 0.0)
+        return Effect(value, 0.0)
     rate = (read.value * read.n + 0.5) / (read.n + 1)
     spread = rate * (1 - rate) / read.n
     slope = {"odds": 1 / (rate * (1 - rate)), "ratio": 1 / rate}.get(scale, 1.0)
-    return Effect(value() if value else read.value, slope**2 * spread)
+    return Effect(value, slope**2 * spread)
 
 
 def widened(half: float, variances: Sequence[float], weights: Sequence[float], seeds: int) -> float:

@@ -33,8 +33,9 @@ class Contrast(Claim):
     Each seed that has all readings gives one number, on the scale of log odds, of logarithms or of the values
     themselves. A claim of ``more`` is supported when the 95% t interval over seeds lies above 0 and its centre reaches
     ``matters``, and refuted when the whole interval lies below ``matters``. A claim of ``none`` is the other way round:
-    supported when the whole interval lies below ``matters``. Rates of 0 and 1 stay finite by half a count, and on the
-    scale of odds the interval is never narrower than the number of answers allows.
+    supported when the whole interval lies below ``matters``. Rates of 0 and 1 stay finite by half a count, and where
+    answers are counted the interval is never narrower than their number allows; of other numbers seeds that agree
+    exactly decide nothing.
     """
 
     terms: tuple[Term, ...] = Field(min_length=1)
